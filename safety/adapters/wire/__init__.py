@@ -1,0 +1,1 @@
+"""Hosts that start a process for each event and speak JSON over standard input and output."""

@@ -1,0 +1,112 @@
+"""Commands that a user types into an agent's prompt: ``/undo``, ``/redo``, ``/snapshots``. Carried out here, not by the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from safety.commands import log, redo, undo
+from safety.commands.args import LogArgs, RedoArgs, UndoArgs
+from safety.commands.report import Ask, LogReport, PathLine, Report, UndoReport, summary
+from safety.faults import SafetyError
+from safety.session import Session
+
+SHOWN_TURNS = 10
+SHOWN_LINES = 20
+_WORDS = {"undo": "Undid", "redo": "Redid", "restore": "Restored", "recover": "Finished"}
+
+
+class BadCommand(SafetyError):
+    code, exit_code = "usage", 2
+
+
+def carry_out(session: Session, prompt: str) -> list[str] | None:
+    """What to tell the user, if the prompt is a command of ours, else None. A command that failed tells why."""
+    words = prompt.split()
+    name = words[0][1:] if words and words[0].startswith("/") else ""
+    if name in _LATER and len(prompt.splitlines()) == 1:
+        return [f"git-safety: /{name} does not exist yet; there are {', '.join('/' + known for known in _COMMANDS)}"]
+    if name not in _COMMANDS:
+        return None
+    try:
+        report = _COMMANDS[name](session, words[1:])
+    except SafetyError as error:
+        hint = f" Try: {error.hint}" if error.hint else ""
+        return [f"git-safety: {error.message}.{hint}"]
+    return [*report.notices, "\n".join(_text(report))]
+
+
+def _undo(session: Session, words: Sequence[str]) -> Report:
+    known = _words(words, "/undo [HANDLE | N] [--now]")
+    count = int(known["number"]) if "number" in known else 1
+    return undo.run(session, UndoArgs(handle=known.get("handle", ""), count=count, now="now" in known, confirmed="yes" in known))
+
+
+def _redo(session: Session, words: Sequence[str]) -> Report:
+    known = _words(words, "/redo [HANDLE]")
+    return redo.run(session, RedoArgs(handle=known.get("handle", ""), confirmed="yes" in known))
+
+
+def _snapshots(session: Session, words: Sequence[str]) -> Report:
+    known = _words(words, "/snapshots [N]")
+    return log.run(session, LogArgs(limit=int(known.get("number", SHOWN_TURNS))))
+
+
+def _words(words: Sequence[str], usage: str) -> dict[str, str]:
+    """The words as ``number``, ``handle``, ``now``, ``yes``. Raises BadCommand for anything else, and for two of one kind."""
+    known: dict[str, str] = {}
+    for word in words:
+        kind = {"--now": "now", "--yes": "yes", "-y": "yes"}.get(word, "number" if word.isdecimal() else "handle")
+        if kind in known or (kind == "handle" and word.startswith("-")) or word == "0":
+            raise BadCommand(f"{usage} is how it is typed")
+        known[kind] = word
+    return known
+
+
+_COMMANDS: Mapping[str, Callable[[Session, Sequence[str]], Report]] = {"undo": _undo, "redo": _redo, "snapshots": _snapshots}
+_LATER = frozenset({"commit", "restore", "snapshot", "trust", "untrust"})
+
+
+# -- reports as plain text ---------------------------------------------------------------------------------------------------
+
+
+def _text(report: Report) -> Iterator[str]:
+    """A report in few lines, for a conversation: no colours, no columns. The terminal's drawing is for terminals."""
+    if isinstance(report, UndoReport):
+        yield from _undo_text(report)
+    elif isinstance(report, LogReport):
+        yield from _log_text(report)
+    elif isinstance(report, Ask):
+        yield f"{report.question} To do it: {report.command}"
+
+
+def _undo_text(report: UndoReport) -> Iterator[str]:
+    if report.nothing:
+        yield report.nothing
+        return
+    done = ", ".join(title.handle for title in report.titles) or report.subject
+    counts = ", ".join(f"{number} {verb}" for verb, number in summary(report.lines).items())
+    yield f"{_WORDS[report.action]} {done}: {counts or 'no file was changed'}."
+    shown = report.lines[:SHOWN_LINES]
+    yield from (f"  {line.verb}  {_subject(line)}" for line in shown)
+    if len(report.lines) > len(shown):
+        yield f"  and {len(report.lines) - len(shown)} more"
+    yield from (f"{hint.label}: {hint.command}" for hint in report.hints if not hint.paths)
+
+
+def _subject(line: PathLine) -> str:
+    path = os.fsencode(line.path).decode("utf-8", "backslashreplace")
+    return _clean(f"{path}  {line.note}".strip())
+
+
+def _log_text(report: LogReport) -> Iterator[str]:
+    if not report.rows:
+        yield "Nothing is recorded here yet."
+    for row in report.rows:
+        state = f", {row.state}" if row.state else ""
+        yield _clean(f"{row.handle}  {row.agent}: {row.text.splitlines()[0] if row.text else ''}, {row.files} files{state}")
+
+
+def _clean(text: str) -> str:
+    """One line without control characters."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

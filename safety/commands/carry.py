@@ -1,0 +1,142 @@
+"""What undo, redo, restore and recover share: acting on a plan under the journal, recording it, and saying what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from safety.commands.report import Hint, PathLine, UndoReport, Verb
+from safety.session import Session
+from safety.store.apply import Job, Outcome, read_journal, remaining, remove_journal, sweep_temporaries
+from safety.store.apply import carry_out as apply_job
+from safety.store.capture import after_apply
+from safety.store.oplog import Record
+from safety.store.restore import KEPT, MERGED, NOT_COVERED, REMOVED, RESTORED, UNCHANGED, Piece, Step
+from safety.store.snapshot import Snapshot
+from safety.store.takeback import Whole
+from safety.types import Absent, Present, Unknown
+
+_VERBS: dict[str, Verb] = {RESTORED: "restored", REMOVED: "removed", MERGED: "merged", UNCHANGED: "unchanged", KEPT: "kept", NOT_COVERED: "not covered"}
+_REASONS = {
+    "too-large": "over the size limit of snapshots", "call-budget": "over the budget of one capture", "special-file": "a pipe, socket or device",
+    "mount-point": "another file system", "unreadable": "could not be read", "ignored-directory": "an ignored dependency, build or cache folder",
+    "ignored-large": "ignored and large", "changed-while-reading": "changed while it was read", "deadline": "the capture ran out of time",
+    "lfs-objects": "large file objects of git-lfs",
+}  # fmt: skip
+
+
+def relative(session: Session, path: bytes) -> bytes:
+    """A path as snapshots know it: relative to the workspace when inside."""
+    root = session.root
+    if path == root:
+        return b""
+    if path.startswith(root + b"/"):
+        return path[len(root) + 1 :]
+    head, tail = os.path.split(path)
+    real = os.path.join(os.path.realpath(head), tail) if tail else os.path.realpath(path)
+    if real == root:
+        return b""
+    return real[len(root) + 1 :] if real.startswith(root + b"/") else real
+
+
+def carry_out(
+    session: Session, whole: Whole, report: UndoReport, *, kind: str, undoes: Sequence[str], parts: Sequence[Piece], turn: int = 0, close_turns: Sequence[int] = ()
+) -> UndoReport:
+    """Acts on the plan and records it. The caller holds the lock and has captured what is there now."""
+    record = {"kind": kind, "undoes": [*undoes, *(f"t{number}" for number in close_turns if undoes)]}
+    job = whole.job(session.new_id(), record)
+    outcome = apply_job(session.place, job, _progress(session))
+    return _finish(session, job, outcome, whole, report, parts)
+
+
+def recover(session: Session) -> tuple[str, ...]:
+    """Finishes an interrupted undo, redo or restore; gives sentences about it, none where nothing was interrupted."""
+    found = read_journal(session.place)
+    if found is None:
+        return ()
+    job, locks = found
+    left = remaining(session.place, job)
+    sweep_temporaries(session.place, job, locks)
+    session.refresh(unlimited=True)
+    outcome = apply_job(session.place, left)
+    whole = Whole(SimpleNamespace(steps=left.steps), left.git, left.now, left.theirs)  # type: ignore[arg-type]
+    report = _finish(session, job, outcome, whole, UndoReport(root=session.root), ())
+    done = sum(line.verb in ("restored", "removed", "merged") for line in report.lines)
+    return (f"finished an interrupted {job.record.get('kind', 'undo')}: {done} {'file' if done == 1 else 'files'} were still to do",)
+
+
+def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: UndoReport, parts: Sequence[Piece]) -> UndoReport:
+    touched = [step.path for step in (*job.steps, *outcome.steps) if step.acts or step.verb == KEPT]
+    head = session.log.head()
+    draft = after_apply(session.place, None if head is None else head.tree, touched, bool(job.git))
+    kept = tuple(step.path for step in outcome.steps if step.verb in (KEPT, NOT_COVERED))
+    record = Record(job.id, str(job.record.get("kind", "undo")), "restore" if job.record.get("kind") == "restore" else "undo", session=session.id,
+                    undoes=tuple(job.record.get("undoes", ())), kept=kept, git_changed=draft.git_changed)
+    session.append(draft.tree, record)
+    session.place.odb.sync()
+    remove_journal(session.place)
+    done = replace(whole, files=replace(whole.files, steps=tuple(sorted(outcome.steps, key=lambda step: step.path))) if hasattr(whole.files, "now") else whole.files)
+    return lines_of(session, replace(report, handle=job.id), done, parts, outcome)
+
+
+def lines_of(session: Session, report: UndoReport, whole: Whole, parts: Sequence[Piece], outcome: Outcome | None = None) -> UndoReport:
+    """The report with a line for each path and for git, and its exit code by the rule of the protocol page."""
+    steps = outcome.steps if outcome is not None else whole.files.steps
+    private = Snapshot(session.log.odb, parts[-1].before if parts else None)
+    lines = [_line(session, step, private) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
+    notes = outcome.notes if outcome is not None else [note for _, plan in whole.git for note in plan.notes]
+    kept = outcome.kept if outcome is not None else [text for _, plan in whole.git for text in plan.kept]
+    lines.extend(PathLine("git", note=note) for note in notes)
+    lines.extend(PathLine("git", note=text, reason="kept") for text in kept)
+    left_out = any(line.verb in ("kept", "not covered") for line in lines) or bool(kept)
+    hints = list(report.hints)
+    handle = report.titles[0].handle if report.titles else ""
+    for line in [line for line in lines if line.verb == "kept"][:3]:
+        if handle:
+            hints.append(Hint("both versions", f"git safety diff {handle}", (line.path,), line.path))
+            hints.append(Hint("take the old", f"git safety restore --before {handle}", (line.path,), line.path))
+    return replace(report, lines=tuple(lines), hints=tuple(hints), exit_code=3 if left_out else report.exit_code)
+
+
+def _is_shown(step: Step) -> bool:
+    """Directories are told by their files, unless they stand for themselves; internal git files are told by git's lines."""
+    directory = any(isinstance(state, Present) and state.kind == "dir" for state in (step.ours, step.target)) and not any(
+        isinstance(state, Present) and state.kind != "dir" for state in (step.ours, step.target))
+    if not directory:
+        return True
+    return step.verb == RESTORED and isinstance(step.ours, Absent)
+
+
+def _line(session: Session, step: Step, before: Snapshot) -> PathLine:
+    note, reason, size = step.note, "", None
+    code = note.partition(":")[0]
+    state = next((s for s in (step.ours, step.target) if isinstance(s, Unknown)), None)
+    if step.verb == NOT_COVERED:
+        reason = code
+        note = _REASONS.get(code, note)
+        digits = step.note.partition(":")[2]
+        size = int(digits) if digits.isdigit() and int(digits) else (state.size if state else None) or None
+    elif step.verb == KEPT:
+        reason = "edited-since"
+    elif step.verb == REMOVED and not note:
+        note = "created by the agent"
+    elif not note and before.area(step.path) == "private" and not step.path.startswith(b"/"):
+        note = "ignored by git"
+    folder = isinstance(step.target, Present) and step.target.kind == "dir"
+    return PathLine(_VERBS[step.verb], step.path, note, reason, size=size, folder=folder)
+
+
+def _progress(session: Session) -> Any:
+    def tell(done: int, total: int) -> None:
+        if session.on_progress is not None:
+            with contextlib.suppress(OSError):
+                session.on_progress("setting files back", done, total)
+
+    return tell
+
+
+act = SimpleNamespace(carry_out=carry_out, recover=recover)

@@ -1,0 +1,17 @@
+"""How turns and paths are named in reports."""
+
+from __future__ import annotations
+
+from safety.commands.report import TurnTitle
+from safety.store.history import Turn
+
+
+def agent_name(turn: Turn) -> str:
+    return turn.agent or ("run" if "run" in turn.tools or turn.session.startswith("run-") else "an agent")
+
+
+def title_of(turn: Turn, call: int | None = None) -> TurnTitle:
+    """The line that names a turn, or one call of it."""
+    handle = f"{turn.handle}.{call}" if call else turn.handle
+    command = turn.session.startswith("run-") or "run" in turn.tools
+    return TurnTitle(handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, turn.prompt, command, turn.session)

@@ -1,0 +1,154 @@
+"""``undo``: takes back what a turn did, and only that."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from safety.commands.args import UndoArgs
+from safety.commands.carry import act, lines_of, relative
+from safety.commands.report import Ask, Hint, Report, TurnTitle, UndoReport
+from safety.commands.titles import agent_name, title_of
+from safety.session import Session
+from safety.store.history import Turn, owned_by, parse_handle, pieces, turns
+from safety.store.oplog import UnknownHandle
+from safety.store.restore import Piece
+from safety.store.takeback import Planner
+
+OLD_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is to be taken back: turns newest first, or one call of one, and how many newer turns were passed over."""
+
+    turns: tuple[Turn, ...]
+    call: int | None = None
+    passed: int = 0
+
+
+def run(session: Session, args: UndoArgs) -> Report:
+    """Gives an UndoReport; an Ask where a person has to say yes first; exit code 4 where there is nothing to undo.
+
+    Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
+    """
+    with session.locked():
+        finished = act.recover(session)
+        session.refresh(unlimited=True)
+        chosen = choose(session, args)
+        if not chosen.turns:
+            return UndoReport(root=session.root, nothing=_nothing(session), exit_code=4, notices=finished)
+        question = _question(session, chosen, args)
+        if question is not None and not args.dry_run:
+            return question
+        return _undo(session, chosen, args, finished)
+
+
+def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str, ...]) -> Report:
+    planner = Planner(session.place, session.log.head().tree)  # type: ignore[union-attr]
+    parts = parts_of(session, chosen, args.include_unattributed)
+    only = [relative(session, path) for path in args.paths] or None
+    whole = planner.plan(parts, only=only)
+    titles = tuple(title_of(turn, chosen.call) for turn in chosen.turns)
+    if args.patch:
+        from safety.commands.hunks import choices, narrowed
+
+        if args.hunks is None:
+            return choices(session, whole, titles[0])
+        whole = narrowed(session, whole, args.hunks)
+    if args.plan and args.plan != whole.token:
+        return UndoReport(root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles,
+                          hints=(Hint("Look again", "git safety undo --dry-run"),))
+    notices = list(finished)
+    if chosen.passed:
+        notices.append(f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing")
+    report = UndoReport(root=session.root, titles=titles, notices=tuple(notices), plan_token=whole.token, dry_run=args.dry_run)
+    if args.dry_run:
+        return lines_of(session, report, whole, parts)
+    if not whole.acts:
+        return replace(lines_of(session, report, whole, parts), nothing="" if any(s.verb != "unchanged" for s in whole.files.steps) else "already as before")
+    undoes = [piece.operation for piece in parts] if only is None and args.hunks is None else []
+    return act.carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts, turn=chosen.turns[0].number, close_turns=[turn.number for turn in chosen.turns])
+
+
+def choose(session: Session, args: UndoArgs) -> Chosen:
+    """The turns the arguments name. Raises UnknownHandle."""
+    if args.handle:
+        numbers = parse_handle(args.handle)
+        if numbers is None:
+            from safety.store.history import find_operation
+
+            record = find_operation(session.log, args.handle).record
+            if not record.turn:
+                raise UnknownHandle(f"{args.handle} is no turn of an agent", "git safety log")
+            numbers = (record.turn, record.call or None)
+        for turn in turns(session.log):
+            if turn.number == numbers[0]:
+                return Chosen((turn,), numbers[1])
+        raise UnknownHandle(f"there is no turn t{numbers[0]} in this workspace", "git safety log")
+    found: list[Turn] = []
+    passed = 0
+    wanted = args.session
+    running = {state.turn for state in session.open_turns()}
+    for turn in turns(session.log):
+        if wanted == "":
+            wanted = turn.session
+        if turn.undone or (wanted is not None and turn.session != wanted):
+            continue
+        if not has_changes(session, turn, args.include_unattributed):
+            passed += not found and turn.number not in running
+            continue
+        found.append(turn)
+        if args.session is None and len(found) == args.count:
+            break
+    return Chosen(tuple(found), None, passed)
+
+
+def has_changes(session: Session, turn: Turn, unattributed: bool = False) -> bool:
+    """Whether the turn has a change of its own on record."""
+    owned = owned_by(session.log, turn.number, unattributed=unattributed)
+    return any(piece.paths for piece in pieces(session.log, owned, turn.number, None, unattributed=unattributed))
+
+
+def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece]:
+    """All pieces of the chosen turns, oldest first."""
+    parts: list[Piece] = []
+    for turn in reversed(chosen.turns):
+        owned = owned_by(session.log, turn.number, chosen.call, unattributed=unattributed)
+        parts.extend(pieces(session.log, owned, turn.number, chosen.call, unattributed=unattributed))
+    return parts
+
+
+def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
+    """The cases in which nobody should be surprised (design 5.5): still running, another session's, older than an hour."""
+    if args.confirmed:
+        return None
+    turn = chosen.turns[0]
+    running = next((state for state in session.open_turns() if state.turn == turn.number), None)
+    command = f"git safety undo {turn.handle}" + (f".{chosen.call}" if chosen.call else "")
+    if args.paths:
+        command += " -- " + " ".join(shlex.quote(relative(session, path).decode("utf-8", "replace")) for path in args.paths)
+    if running is not None and not args.now:
+        return Ask(root=session.root, question=f"{turn.handle} is still running. Stop the agent first, or undo what it has done so far?",
+                   command=f"{command} --now", answer={"confirmed": True, "now": True, "handle": turn.handle}, code="still-running")
+    if args.handle or args.now or args.session is not None:
+        return None
+    newest = next(iter(turns(session.log)), None)
+    who = agent_name(turn)
+    if newest is not None and newest.session != turn.session and newest.number != turn.number:
+        return Ask(root=session.root, question=f"The newest turn that changed something, {turn.handle}, is of another session ({who}). Undo it?",
+                   command=command, answer={"confirmed": True, "handle": turn.handle}, code="other-session")
+    if session.now_ms() - turn.ended_ms > OLD_MS:
+        return Ask(root=session.root, question=f"The newest turn that changed something, {turn.handle} ({who}), is older than an hour. Undo it?",
+                   command=command, answer={"confirmed": True, "handle": turn.handle}, code="old-turn")
+    return None
+
+
+def _nothing(session: Session) -> str:
+    if session.log.head_id() is None:
+        return "no agent has worked here yet"
+    return "no turn here changed anything that is not undone already"
+
+
+__all__ = ["Chosen", "Sequence", "TurnTitle", "choose", "run"]

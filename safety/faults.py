@@ -1,0 +1,19 @@
+"""The root of every error a person may see: a sentence, a stable code, and a hint that can be typed."""
+
+from __future__ import annotations
+
+
+class SafetyError(Exception):
+    """An expected failure. Subclasses stand beside the code that raises them and set ``code`` and ``exit_code``.
+
+    ``hint`` is a command one can type, or empty. The exit codes are those of the command line: 1 failed and nothing changed,
+    2 usage, 3 done with something kept, 4 nothing to do.
+    """
+
+    code = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint

@@ -1,0 +1,149 @@
+"""Settings: the user's file, the project's file (which may only tighten), and the defaults of the protocol page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from safety.faults import SafetyError
+
+PROJECT_FILE = ".git-safety.json"
+SKIP_DIRS = (
+    "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", "target", "build", "dist",
+    ".gradle", ".next", ".cache", "vendor/bundle", "*.egg-info",
+)  # fmt: skip
+
+
+class BadSettings(SafetyError):
+    code, exit_code = "bad-settings", 2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings in effect; a key of the file such as ``run.quiet_s`` is the attribute ``run_quiet_s``.
+
+    ``warnings`` are sentences about keys that are unknown or not allowed where they stand.
+    """
+
+    fail_closed: bool = False
+    snapshots_max_file_mib: int = 32
+    snapshots_max_call_mib: int = 256
+    snapshots_ignored_max_kib: int = 256
+    snapshots_deadline_s: float = 10
+    snapshots_skip_dirs: tuple[str, ...] = SKIP_DIRS
+    store_max_mib: int = 2048
+    store_min_free_percent: int = 5
+    store_keep_days: int = 30
+    store_keep_operations: int = 2000
+    run_quiet_s: float = 10
+    watch_enabled: str | bool = "auto"
+    daemon_enabled: bool = True
+    daemon_idle_exit_s: float = 1800
+    ui_color: str = "auto"
+    ui_pager: str = "auto"
+    warnings: tuple[str, ...] = ()
+
+
+#: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
+LATER = ("hooks", "hook_options", "gate", "autocommit", "trust", "guard", "agents_md", "screening")
+_LOWER_IS_STRICTER = ("snapshots.max_file_mib", "snapshots.max_call_mib", "snapshots.ignored_max_kib", "store.max_mib", "store.keep_days")
+
+
+def settings_file(environ: Mapping[str, str]) -> Path:
+    """The user's settings file: ``GIT_SAFETY_CONFIG``, else under ``XDG_CONFIG_HOME`` or ``~/.config``."""
+    if environ.get("GIT_SAFETY_CONFIG"):
+        return Path(environ["GIT_SAFETY_CONFIG"])
+    base = environ.get("XDG_CONFIG_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or "/") / ".config") / "git-safety" / "settings.json"
+
+
+def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Settings:
+    """The settings for a workspace. Raises BadSettings for a file that is no JSON object or a value of the wrong type."""
+    values: dict[str, Any] = {}
+    warnings: list[str] = []
+    path = settings_file(environ)
+    for key, value in _flat(_read(path)).items():
+        name = _known(key, warnings, path)
+        if name:
+            values[name] = _checked(key, value, path)
+    if root is not None:
+        project = Path(os.fsdecode(root)) / PROJECT_FILE
+        for key, value in _flat(_read(project)).items():
+            name = _known(key, warnings, project)
+            if not name:
+                continue
+            checked = _checked(key, value, project)
+            current = values.get(name, getattr(Settings, name))
+            if key == "fail_closed" and checked is True:
+                values[name] = True
+            elif key in _LOWER_IS_STRICTER and checked <= current:
+                values[name] = checked
+            elif key == "snapshots.skip_dirs" and set(current) <= set(checked):
+                values[name] = checked
+            elif checked != current:
+                warnings.append(f"{project}: {key} may only be tightened by a project; ignored")
+    return Settings(**values, warnings=tuple(warnings))
+
+
+def fails_closed(environ: Mapping[str, str]) -> bool:
+    """``fail_closed`` of the user's file, for a moment when no session could be opened; False if it cannot be read."""
+    try:
+        return load_settings(environ).fail_closed
+    except SafetyError:
+        return False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as fault:
+        raise BadSettings(f"{path} cannot be read: {fault.strerror}", f"ls -l {path}") from fault
+    except ValueError as fault:
+        raise BadSettings(f"{path} is not JSON: {fault}", f"$EDITOR {path}") from fault
+    if not isinstance(raw, dict):
+        raise BadSettings(f"{path} does not hold a JSON object", f"$EDITOR {path}")
+    return raw
+
+
+def _flat(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in raw.items():
+        if not prefix and key in LATER:
+            continue
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _known(key: str, warnings: list[str], path: Path) -> str | None:
+    name = key.replace(".", "_")
+    if key.split(".")[0] in LATER:
+        return None
+    if name == "warnings" or name not in {item.name for item in fields(Settings)}:
+        warnings.append(f"{path}: unknown key {key!r}")
+        return None
+    return name
+
+
+def _checked(key: str, value: Any, path: Path) -> Any:
+    default = getattr(Settings, key.replace(".", "_"))
+    if isinstance(default, tuple):
+        fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        value = tuple(value) if fine else value
+    elif isinstance(default, bool):
+        fine = isinstance(value, bool)
+    elif isinstance(default, float | int):
+        fine = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and (isinstance(default, float) or key.endswith("_s") or value == int(value))
+    else:
+        fine = isinstance(value, str | bool)
+    if not fine:
+        raise BadSettings(f"{path}: {key} has the wrong type: {value!r}", f"$EDITOR {path}")
+    return value

@@ -1,0 +1,95 @@
+"""Opens a session: finds the workspace and its store, makes both at first contact, and joins them with clock, ids and settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from safety.plumbing.odb import ObjectStore
+from safety.plumbing.run import Git
+from safety.runtime.config import Settings, load_settings
+from safety.session import Session, state_folder
+from safety.store import registry
+from safety.store.capture import Limits, Place
+from safety.store.oplog import ID_LETTERS, OpLog
+from safety.store.seed import create_store
+
+Progress = Callable[[str, int, int], None]
+
+
+def state_home(environ: Mapping[str, str]) -> Path:
+    """The state folder: ``GIT_SAFETY_HOME``, else ``git-safety`` under ``XDG_STATE_HOME`` or ``~/.local/state``."""
+    if environ.get("GIT_SAFETY_HOME"):
+        return Path(environ["GIT_SAFETY_HOME"])
+    base = environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or "/") / ".local" / "state") / "git-safety"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def new_id() -> str:
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+
+
+def open_session(
+    cwd: bytes,
+    session_id: str = "",
+    environ: Mapping[str, str] | None = None,
+    agent: Mapping[str, str] | None = None,
+    on_progress: Progress | None = None,
+    clock: Callable[[], int] = now_ms,
+    ids: Callable[[], str] = new_id,
+) -> Session:
+    """The session of one conversation in the workspace that holds ``cwd``; an empty id stands for the user at the command line.
+
+    Raises SafetyError when the state folder, the settings or the store cannot be used.
+    """
+    environ = os.environ if environ is None else environ
+    home = state_home(environ)
+    registry.prepare_home(home)
+    entry = registry.locate(home, cwd)
+    settings = load_settings(environ, entry.root)
+    git = Git(environ)
+    entry = _with_witness(home, entry)
+    state = state_folder(home, entry)
+    store = home / "stores" / f"{entry.store}.git"
+    try:
+        state.mkdir(mode=0o700, exist_ok=True)
+        if not (store / "HEAD").exists():
+            create_store(store)
+        if registry.load(home, entry.key) != entry:
+            registry.save(home, entry)
+    except OSError as fault:
+        raise registry.StateUnusable(f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write") from fault
+    odb = ObjectStore(store)
+    place = Place(entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=_is_too_wide(entry.root, environ))
+    log = OpLog(odb, store, entry.chain, clock)
+    return Session(
+        session_id or "you", place, entry, log, settings, clock, ids, agent=dict(agent or {}), run_parent=environ.get("GIT_SAFETY_RUN", ""),
+        on_progress=on_progress)
+
+
+def limits_of(settings: Settings) -> Limits:
+    return Limits(
+        settings.snapshots_max_file_mib << 20, settings.snapshots_max_call_mib << 20, settings.snapshots_ignored_max_kib << 10,
+        settings.snapshots_deadline_s, settings.snapshots_skip_dirs)
+
+
+def _is_too_wide(root: bytes, environ: Mapping[str, str]) -> bool:
+    """``/`` and the home folder: declared paths only."""
+    home = environ.get("HOME")
+    return root == b"/" or bool(home and root == registry.real_path(os.fsencode(home)))
+
+
+def _with_witness(home: Path, entry: registry.Entry) -> registry.Entry:
+    """A replaced folder gets a new generation, unless a turn is running there (the agent replaced it itself)."""
+    from safety.store.turns import Sessions
+
+    if any(state.is_open for state in Sessions(state_folder(home, entry) / "sessions").all()):
+        return entry
+    return registry.witnessed(entry, registry.first_commit(entry.root))

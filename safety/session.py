@@ -1,0 +1,386 @@
+"""The session: one agent conversation in one workspace, the value that carries the engines.
+
+Its methods are the engine protocol for every host: ``turn_start``, ``pre``, ``post``, ``turn_end``, ``cwd_changed``. They never raise:
+what could not be protected is a notice for the user, and with ``fail_closed`` a denial. A session assumes no process: everything it has
+to remember between two calls lies in the state folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from safety.faults import SafetyError
+from safety.store import registry
+from safety.store.apply import journal_file
+from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
+from safety.store.capture import Draft, Limits, Place, declared, everything
+from safety.store.lock import hold
+from safety.store.oplog import OpLog, Operation, Record
+from safety.store.retention import repack_loose
+from safety.store.snapshot import changes
+from safety.store.turns import Pending, Sessions, SessionState
+
+LOCK_WAIT_S = 20.0
+REPACK_AT = 1500
+LONG_CALL_MS = 10_000
+PROMPT_LENGTH = 500
+SUMMARY_LENGTH = 300
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call. ``paths`` are the paths it names, None where it may change anything, empty where it changes nothing."""
+
+    id: str
+    tool: str
+    input: Mapping[str, Any]
+    cwd: bytes
+    paths: tuple[bytes, ...] | None = None
+    agent: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a call may run: ``allow``, ``deny``, ``ask``, ``edit``; ``reason`` is for the model and short."""
+
+    action: str = "allow"
+    reason: str = ""
+    input: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class TurnStart:
+    """What the start of a turn came to. ``handled``: the prompt was a command of ours, the model is not to be called."""
+
+    handled: bool = False
+    messages: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A text that goes back to the agent instead of ending the turn."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Session:
+    """Made by ``runtime.open_session``. ``settings`` is opaque here but for ``fail_closed``."""
+
+    id: str
+    place: Place
+    entry: registry.Entry
+    log: OpLog
+    settings: Any
+    now_ms: Callable[[], int]
+    new_id: Callable[[], str]
+    agent: Mapping[str, str] = field(default_factory=dict)
+    run_parent: str = ""
+    on_progress: Callable[[str, int, int], None] | None = None
+    notices: list[str] = field(default_factory=list)
+
+    # -- what hosts call -------------------------------------------------------------------------------------------------------
+
+    def turn_start(self, prompt: str = "") -> TurnStart:
+        """Opens a turn; what changed since the last one is recorded as the user's."""
+
+        def work() -> TurnStart:
+            state = self.sessions.load(self.id)
+            if state.is_open:
+                self._close_turn(state)
+            self._open_turn(state, prompt)
+            return TurnStart()
+
+        return self._guarded(work, TurnStart())
+
+    def pre(self, call: Call) -> Decision:
+        """The state before a tool call; opens a turn if none is. Denies only what could not be protected under ``fail_closed``."""
+        failed = Decision("deny", "git-safety could not take a snapshot, and fail_closed is set") if self.fails_closed else Decision()
+
+        def work() -> Decision:
+            state = self.sessions.load(self.id)
+            if call.id in state.pending or call.id in state.done:
+                return Decision()
+            if not state.is_open:
+                self._open_turn(state, "")
+            elif call.paths is None or call.paths:
+                self._checkpoint(call.paths, state)
+            self._defer_outer()
+            state.calls += 1
+            state.pending[call.id] = Pending(
+                call.id, state.calls, call.tool, _digest(call.input), _summary(call), None if call.paths is None else [p.decode("latin-1") for p in call.paths],
+                self.now_ms())
+            self._save(state)
+            return Decision()
+
+        return self._guarded(work, failed)
+
+    def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
+        """The state after a tool call: what changed since is the call's own."""
+        self._guarded(lambda: self._post(call, error), None)
+
+    def turn_end(self) -> Feedback | None:
+        """Closes the turn; twice is once. What changed after the last call's end is recorded as unattributed."""
+
+        def work() -> None:
+            state = self.sessions.load(self.id)
+            if state.is_open:
+                self._close_turn(state)
+
+        self._guarded(work, None)
+        return None
+
+    def cwd_changed(self, old: bytes, new: bytes) -> list[str]:
+        """Messages for the model when its folder changed; none yet."""
+        return []
+
+    def end(self) -> None:
+        """The conversation is over: an open turn is closed."""
+        self.turn_end()
+
+    def take_notices(self) -> list[str]:
+        """Texts for the user that have gathered, each once."""
+        taken = list(dict.fromkeys(self.notices))
+        self.notices.clear()
+        return taken
+
+    def snapshot(self, paths: Sequence[bytes] | None, name: str = "") -> Operation:
+        """A snapshot by hand: of everything, or of named paths whatever their size. Raises SafetyError."""
+        with self.locked():
+            draft = self._everything() if paths is None else declared(replace(self.place, limits=replace(self.place.limits, max_file=1 << 62)), self._before(), paths)
+            pins = (name,) if name else ()
+            record = Record(self.new_id(), "snapshot", self._actor(), scope=None if paths is None else tuple(paths), pins=pins, summary=name)
+            return self._append(draft, record)
+
+    def last_turn_summary(self) -> tuple[str, int, int, int] | None:
+        """Handle of this session's newest turn with what it changed, removed and did not cover; None when it changed nothing."""
+        from safety.store.history import counts_of_turn
+
+        state = self.sessions.load(self.id)
+        return counts_of_turn(self.log, state.turn) if state.turn else None
+
+    def turn_changed(self) -> bool:
+        """Whether the open turn has recorded a change of its own so far."""
+        return self.last_turn_summary() is not None
+
+    @property
+    def root(self) -> bytes:
+        """The workspace that is acted on."""
+        return self.place.root
+
+    def close(self) -> None:
+        """Nothing to give back yet: a session assumes no process."""
+
+    # -- what commands use -----------------------------------------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> Sessions:
+        return Sessions(self.place.state / "sessions")
+
+    @property
+    def fails_closed(self) -> bool:
+        return bool(getattr(self.settings, "fail_closed", False))
+
+    def locked(self) -> Any:
+        """The workspace lock as a context; re-entrant in a thread."""
+        return hold(self.place.state / "lock", LOCK_WAIT_S)
+
+    def refresh(self, *, unlimited: bool = False) -> Operation:
+        """Records what is on disk now and gives the newest operation. The caller holds the lock.
+
+        Raises SafetyError when the state cannot be captured.
+        """
+        head = self.log.head()
+        draft = self._everything(replace(self.place.limits, deadline_s=None) if unlimited else None)
+        if head is not None and not draft.is_change:
+            draft.settle(draft.tree)
+            return head
+        return self._append(draft, self._checkpoint_record(None, 0))
+
+    def open_turns(self) -> list[SessionState]:
+        """Sessions of this workspace whose turn is running."""
+        return [state for state in self.sessions.all() if state.is_open]
+
+    def append(self, tree: bytes, record: Record) -> Operation:
+        """Publishes an operation. The caller holds the lock."""
+        return self.log.append(tree, record)
+
+    # -- inside ----------------------------------------------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], Any], failed: Any) -> Any:
+        """Runs the work under the lock; a failure becomes a notice and ``failed``."""
+        try:
+            with self.locked():
+                return work()
+        except SafetyError as fault:
+            self.notices.append(f"git-safety: not protected: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
+        except OSError as fault:
+            self.notices.append(f"git-safety: not protected: {fault.strerror or fault}")
+        return failed
+
+    def _before(self) -> bytes | None:
+        head = self.log.head()
+        return None if head is None else head.tree
+
+    def _everything(self, limits: Limits | None = None) -> Draft:
+        before = self._before()
+        if self.place.declared_only and before is not None:
+            return Draft(before, before, [], False, [])
+        return everything(self.place, before, limits) if not self.place.declared_only else declared(self.place, before, [])
+
+    def _open_calls(self) -> list[OpenCall]:
+        return [call for state in self.sessions.all() for call in state.open_calls()]
+
+    def _actor(self) -> str:
+        return actor_between_calls(self._open_calls(), bool(self.open_turns()))
+
+    def _checkpoint_record(self, scope: tuple[bytes, ...] | None, turn: int) -> Record:
+        open_calls = [call for call in self._open_calls() if not call.deferred]
+        actor = self._actor()
+        turns = self.open_turns()
+        if not turn and turns:
+            turn = turns[0].turn
+        kind = "checkpoint" if self.log.head_id() is not None else "first"
+        return Record(self.new_id(), kind, "user" if kind == "first" else actor, session=self.id, turn=0 if actor == "user" else turn, scope=scope,
+                      open_calls=tuple(call.key for call in open_calls))
+
+    def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
+        draft = self._everything() if paths is None else declared(self.place, self._before(), paths)
+        if not draft.is_change and self.log.head_id() is not None:
+            draft.settle(draft.tree)
+            return None
+        return self._append(draft, self._checkpoint_record(paths, state.turn if state.is_open else 0))
+
+    def _append(self, draft: Draft, record: Record) -> Operation:
+        covered = [item for item in draft.not_covered if item.reason != "ignored-directory"][:200]
+        operation = self.log.append(draft.tree, replace(record, not_covered=tuple(covered), git_changed=draft.git_changed))
+        draft.settle(draft.tree)
+        return operation
+
+    def _save(self, state: SessionState) -> None:
+        state.heard_ms = self.now_ms()
+        if self.agent:
+            state.agent = dict(self.agent)
+        self.sessions.save(state)
+
+    def _open_turn(self, state: SessionState, prompt: str) -> None:
+        self._checkpoint(None, state)
+        head = self.log.head()
+        numbers = [other.turn for other in self.sessions.all()]
+        state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
+        state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
+        state.started_ms = self.now_ms()
+        state.pending.clear()
+        self._save(state)
+
+    def _defer_outer(self) -> None:
+        """Below ``run`` the hooks take over: the outer call keeps only what no inner record explains (design 5.4 rule 7)."""
+        if not self.run_parent or self.run_parent == self.id:
+            return
+        outer = self.sessions.load(self.run_parent)
+        changed = False
+        for item in outer.pending.values():
+            changed, item.deferred = changed or not item.deferred, True
+        if changed:
+            self.sessions.save(outer)
+
+    def _post(self, call: Call, error: str | None) -> None:
+        state = self.sessions.load(self.id)
+        pending = state.pending.get(call.id)
+        if pending is None:
+            if call.id not in state.done:
+                self._checkpoint(call.paths, state)
+            return
+        scope = None if pending.declared is None else tuple(path.encode("latin-1") for path in pending.declared)
+        draft = None
+        if scope is None or scope:
+            draft = self._everything() if scope is None else declared(self.place, self._before(), scope)
+        others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
+        own = next(other for other in state.open_calls() if other.call_id == call.id)
+        status = "error" if error else "ok"
+        if draft is not None and (draft.is_change or (not others and self._unsettled())):
+            record = Record(
+                self.new_id(), "call", "unattributed" if pending.deferred else "mixed" if others else "agent", session=self.id, agent=dict(self.agent or state.agent),
+                turn=state.turn, call=pending.call, call_id=call.id, tool=pending.tool, digest=pending.digest, summary=pending.summary,
+                prompt=state.prompt, declared=scope, scope=scope, status=status, duration_ms=max(0, self.now_ms() - pending.started_ms),
+                open_calls=tuple(item.key for item in [own, *others]) if others else ())
+            if not others:
+                record = replace(record, owners=self._settle(record, draft.changed))
+            self._append(draft, record)
+        elif draft is not None:
+            draft.settle(draft.tree)
+        del state.pending[call.id]
+        state.finish(call.id, status)
+        self._save(state)
+
+    def _unsettled(self) -> bool:
+        return bool(group_of_mixed(self.log.walk()))
+
+    def _settle(self, own: Record | None, changed: Iterable[bytes]) -> Mapping[str, Mapping[bytes, str]]:
+        """Owners of the mixed checkpoints so far; ``own`` is the record that is about to settle them."""
+        group = group_of_mixed(self.log.walk())
+        if not group:
+            return {}
+        pairs = [(item.record, changes(self.log.odb, self.log.tree_before(item), item.tree)) for item in reversed(group)]
+        if own is not None:
+            pairs.append((own, list(changed)))
+        owners = settle_owners(pairs)
+        return {item.id: owners[item.id] for item in group}
+
+    def _close_turn(self, state: SessionState) -> None:
+        """Late calls lose their claim, what changed since the last end is recorded, and the turn gets its closing record."""
+        for call_id in list(state.pending):
+            state.finish(call_id, "late")
+        state.pending.clear()
+        self.sessions.save(state)
+        self._checkpoint(None, state)
+        head = self.log.head()
+        if head is not None:
+            owners: Mapping[str, Mapping[bytes, str]] = {}
+            if not [call for call in self._open_calls() if not call.deferred]:
+                owners = self._settle(None, ())
+            record = Record(self.new_id(), "turn", "agent", session=self.id, agent=dict(self.agent or state.agent), turn=state.turn, prompt=state.prompt,
+                            calls=state.calls, duration_ms=max(0, self.now_ms() - state.started_ms), owners=owners)
+            self.log.append(head.tree, record)
+        state.is_open = False
+        self._save(state)
+        self.place.odb.sync()
+        self._keep_small()
+
+    def _keep_small(self) -> None:
+        if self.place.odb.loose_count() > REPACK_AT:
+            repack_loose(self.place.git, self.place.odb)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an undo was interrupted and waits to be finished."""
+        return journal_file(self.place).exists()
+
+
+def _digest(tool_input: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(tool_input, sort_keys=True, default=str).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _summary(call: Call) -> str:
+    """The command, or the path that the tool was given, cut to a line."""
+    for name in ("command", "cmd", "path", "file_path", "filename"):
+        value = call.input.get(name)
+        if isinstance(value, str) and value:
+            return value.strip()[:SUMMARY_LENGTH]
+        if isinstance(value, list) and value:
+            return " ".join(map(str, value))[:SUMMARY_LENGTH]
+    return ""
+
+
+def state_folder(home: Path, entry: registry.Entry) -> Path:
+    """Where a workspace's caches, lock and session files lie."""
+    return home / "workspaces" / entry.key
+
+
+__all__ = ["Call", "Decision", "Feedback", "Session", "TurnStart", "state_folder"]

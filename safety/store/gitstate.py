@@ -1,0 +1,419 @@
+"""The undo rule for what git itself recorded: HEAD, branches, tags, stash, in-progress state, the index.
+
+HEAD, its branch, the index and the in-progress state are one group, decided together (design 5.5): (a) a branch only moved back
+applies even if files are kept; (b) a branch switch applies only if every differing path can be set; (c) where the user committed on
+top, refs and index stay; (d) in-progress state applies only if the whole set equals base byte for byte. Everything here is pure: the
+values come from snapshots, ancestry is asked through a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from safety.plumbing.index import IndexEntry
+from safety.plumbing.refs import NULL_HEX, STASH, GitView, RefUpdate, StashEntry, is_in_progress, is_per_worktree, view
+from safety.store.snapshot import Snapshot
+
+Group = tuple[IndexEntry, ...]
+
+REMOTES = b"refs/remotes/"
+NEVER_UNDONE = (REMOTES, b"refs/safety/")  # refs of other work trees never reach a GitValue
+
+
+@dataclass(frozen=True)
+class GitValue:
+    """The git state of one member in one snapshot. ``index`` is by path; ``raw_index`` where it is only known as bytes."""
+
+    exists: bool
+    head: bytes = b""
+    refs: Mapping[bytes, bytes] = field(default_factory=dict)
+    symrefs: Mapping[bytes, bytes] = field(default_factory=dict)
+    progress: Mapping[bytes, bytes] = field(default_factory=dict)
+    stash: tuple[StashEntry, ...] = ()
+    index: Mapping[bytes, Group] = field(default_factory=dict)
+    raw_index: bytes | None = None
+
+    @property
+    def branch(self) -> bytes | None:
+        return self.head[5:].strip() if self.head.startswith(b"ref:") else None
+
+    @property
+    def commit(self) -> bytes | None:
+        """What HEAD stands for, None if unborn."""
+        return self.refs.get(self.branch) if self.branch is not None else (self.head or None)
+
+
+@dataclass(frozen=True)
+class MemberPlace:
+    """Where a member's git state lies, as captured paths: its own git directory and the common one."""
+
+    path: bytes
+    own: bytes
+    common: bytes
+
+    def file(self, name: bytes) -> bytes:
+        """The captured path of a git directory's file."""
+        return (self.own if is_per_worktree(name) else self.common) + b"/" + name
+
+
+def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = True) -> GitValue:
+    """The member's git state in a snapshot; ``exists`` is False where there was no git directory."""
+
+    def read(name: bytes) -> bytes | None:
+        try:
+            return snapshot.read(place.file(name))
+        except KeyError:
+            return None
+
+    if read(b"HEAD") is None:
+        return GitValue(False)
+    names = set(snapshot.git_files(place.common))
+    if place.own != place.common:
+        names = {name for name in names if not is_per_worktree(name)} | {name for name in snapshot.git_files(place.own) if is_per_worktree(name)}
+    seen: GitView = view(read, sorted(names))
+    index: dict[bytes, Group] = {}
+    raw = None
+    image = snapshot.index(place.path) if with_index else None
+    if image is not None:
+        raw = image.raw
+        for entry in image.entries:
+            item = IndexEntry(entry.path, entry.stage, entry.mode, entry.oid, entry.flags)
+            index[item.path] = (*index.get(item.path, ()), item)
+    return GitValue(True, seen.head, seen.refs, seen.symrefs, seen.in_progress, seen.stash, index, raw)
+
+
+def state_files(place: MemberPlace, path: bytes) -> bool:
+    """Whether a captured git path is decided here (HEAD, refs, logs, in-progress, index) and not file by file."""
+    for base in (place.own, place.common):
+        if path == base:
+            return True
+        if path.startswith(base + b"/"):
+            name = path[len(base) + 1 :]
+            head = name.split(b"/", 1)[0]
+            if head in (b"refs", b"logs", b"HEAD", b"packed-refs", b"index", b"FETCH_HEAD", b"shallow", b"worktrees") or is_in_progress(name):
+                return True
+    return False
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the decision depends on beside the three values.
+
+    ``elsewhere``: branches checked out in other work trees. ``is_ancestor(a, b)``: whether commit a is in the history of b.
+    ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the
+    file plan keeps. ``jj``: a jj repository manages the refs.
+    """
+
+    elsewhere: frozenset[bytes]
+    is_ancestor: Callable[[bytes, bytes], bool]
+    paths_differ: Callable[[bytes | None, bytes | None], frozenset[bytes]]
+    kept_paths: frozenset[bytes]
+    jj: bool = False
+
+
+@dataclass(frozen=True)
+class GitPlan:
+    """What is to happen to one member's git state.
+
+    ``updates`` are refs by compare-and-swap, ``head`` the new HEAD (None: stays), ``progress`` in-progress files to write (None: to
+    remove) with the content that must be there, ``stash`` the new list (None: stays), ``index`` the entry groups to set (empty: to
+    remove), each applied only where the current group is as ``index_base`` says. ``held_paths`` are paths that must be kept because a
+    branch switch could not be taken back.
+    """
+
+    member: bytes
+    now: GitValue
+    target: GitValue
+    updates: tuple[RefUpdate, ...] = ()
+    head: bytes | None = None
+    progress: Mapping[bytes, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
+    stash: tuple[StashEntry, ...] | None = None
+    index: Mapping[bytes, tuple[Group, Group]] = field(default_factory=dict)
+    raw_index: tuple[bytes, bytes | None] | None = None
+    lay_back: bool = False
+    take_away: bool = False
+    notes: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    held_paths: frozenset[bytes] = frozenset()
+
+    @property
+    def acts(self) -> bool:
+        return bool(self.updates or self.head is not None or self.progress or self.stash is not None or self.index or self.raw_index
+                    or self.lay_back or self.take_away)
+
+
+@dataclass
+class _Outcome:
+    value: GitValue
+    notes: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    held: frozenset[bytes] = frozenset()
+
+
+def plan_git(member: bytes, now: GitValue, pieces: Sequence[tuple[GitValue, GitValue]], around: Surroundings) -> GitPlan:
+    """The plan that takes back the pieces (before, after; oldest first) from the state of now."""
+    outcome = _Outcome(now)
+    lay_back = take_away = False
+    for theirs, base in reversed(_joined(pieces)):
+        ours = outcome.value
+        if not base.exists and theirs.exists:
+            if ours.exists:
+                outcome.kept.append("a new .git is there now; the old one stays in the snapshot")
+                continue
+            outcome.value, lay_back = theirs, True
+        elif base.exists and not theirs.exists:
+            if not ours.exists:
+                continue
+            if not _same_state(ours, base):
+                outcome.kept.append("the repository the agent made has changes of yours; it stays")
+                continue
+            outcome.value, take_away, lay_back = theirs, True, False
+        elif base.exists and ours.exists:
+            _undo_state(outcome, base, theirs, around)
+    return _difference(member, now, outcome, lay_back, take_away)
+
+
+def _joined(pieces: Sequence[tuple[GitValue, GitValue]]) -> list[tuple[GitValue, GitValue]]:
+    joined: list[tuple[GitValue, GitValue]] = []
+    for theirs, base in pieces:
+        if joined and joined[-1][1] == theirs:
+            joined[-1] = (joined[-1][0], base)
+        else:
+            joined.append((theirs, base))
+    return joined
+
+
+def _same_state(first: GitValue, second: GitValue) -> bool:
+    return (first.head, dict(first.refs), dict(first.progress), [e.oid for e in first.stash], dict(first.index), first.raw_index) == (
+        second.head, dict(second.refs), dict(second.progress), [e.oid for e in second.stash], dict(second.index), second.raw_index)
+
+
+def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
+    """One step of the fold: ``outcome.value`` is ours before and after."""
+    if around.jj and (base.head, base.refs) != (theirs.head, theirs.refs):
+        outcome.kept.append("jj manages the refs of this repository; take its operation back with: jj undo")
+        _undo_index(outcome, base, theirs)
+        return
+    moved = _undo_group(outcome, base, theirs, around)
+    _undo_other_refs(outcome, base, theirs, around)
+    _undo_stash(outcome, base, theirs)
+    if moved:
+        _undo_index(outcome, base, theirs)
+
+
+def _group_of(value: GitValue) -> tuple[object, ...]:
+    return value.head, value.commit, dict(value.progress)
+
+
+def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> bool:
+    """HEAD, its branch and the in-progress state. Returns whether the index may follow."""
+    ours = outcome.value
+    if _group_of(base) == _group_of(theirs):
+        return True
+    if _group_of(ours) == _group_of(theirs):
+        return True
+    if _group_of(ours) != _group_of(base):
+        return _keep_group(outcome, base, theirs, around)
+    pushed = _pushed(base, theirs, ours, around)
+    if pushed is not None:
+        outcome.kept.append(f"commit {_short(pushed)} was pushed and stays: git revert {_short(pushed)}")
+        return False
+    switched = base.head != theirs.head and base.commit != theirs.commit
+    if switched:
+        held = around.paths_differ(base.commit, theirs.commit) & around.kept_paths
+        if held:
+            outcome.held |= around.paths_differ(base.commit, theirs.commit)
+            name = next(iter(sorted(held))).decode("utf-8", "replace")
+            outcome.kept.append(f"HEAD stays on {_name(base)}: {name} could not be set back")
+            return False
+    refs = dict(ours.refs)
+    for branch in {base.branch, theirs.branch} - {None}:
+        assert branch is not None
+        if base.refs.get(branch) == theirs.refs.get(branch) or ours.refs.get(branch) != base.refs.get(branch):
+            continue
+        if branch in around.elsewhere:
+            outcome.kept.append(f"{_branch_name(branch)} is checked out in another work tree and stays")
+            return False
+        _set(refs, branch, theirs.refs.get(branch))
+    if base.branch is not None and base.branch not in theirs.refs and base.branch != theirs.branch:
+        outcome.notes.append(f"branch {_branch_name(base.branch)} removed")
+    outcome.value = replace(ours, head=theirs.head, refs=refs, progress=dict(theirs.progress))
+    outcome.notes.append(_group_note(base, theirs))
+    return True
+
+
+def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> bool:
+    """The group has moved since. The agent's branch may still go back where the user only looks at another one."""
+    ours = outcome.value
+    if ours.head == base.head and base.commit and ours.commit and around.is_ancestor(base.commit, ours.commit):
+        outcome.kept.append(f"you committed on top of {_short(base.commit)}; commits stay, files are set back in the work tree: git revert {_short(base.commit)}")
+        return False
+    if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):
+        outcome.kept.append("the merge or rebase in progress has moved on since; it stays")
+        return False
+    if base.head == theirs.head and ours.head != base.head and base.branch is not None:
+        branch = base.branch
+        if ours.refs.get(branch) == base.refs.get(branch) and branch not in around.elsewhere and _pushed(base, theirs, ours, around) is None:
+            refs = dict(ours.refs)
+            _set(refs, branch, theirs.refs.get(branch))
+            outcome.value = replace(ours, refs=refs)
+            outcome.notes.append(f"{_branch_name(branch)} {_short(base.commit)} -> {_short(theirs.commit)}; you are on {_name(ours)}")
+        return False
+    outcome.kept.append(f"HEAD has moved since ({_name(ours)} {_short(ours.commit)}); it stays")
+    return False
+
+
+def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
+    ours = outcome.value
+    refs = dict(ours.refs)
+    for ref in sorted({*base.refs, *theirs.refs}):
+        old, new = base.refs.get(ref), theirs.refs.get(ref)
+        if old == new or ref == STASH or ref.startswith(NEVER_UNDONE) or ref in (base.branch, theirs.branch):
+            continue
+        current = refs.get(ref)
+        if current == new:
+            continue
+        if current != old:
+            outcome.kept.append(f"{_branch_name(ref)} has moved since; it stays")
+        elif ref in around.elsewhere or ref == ours.branch:
+            outcome.kept.append(f"{_branch_name(ref)} is checked out; it stays")
+        elif old is not None and _is_pushed(old, ours, around) and not (new is not None and around.is_ancestor(old, new)):
+            outcome.kept.append(f"{_branch_name(ref)} was pushed; it stays")
+        else:
+            _set(refs, ref, new)
+            outcome.notes.append(f"{_branch_name(ref)} {'back' if new else 'removed'}")
+    # a branch of the group that the group itself did not move (the agent switched away from it and moved it)
+    outcome.value = replace(ours, refs=refs)
+
+
+def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
+    """The stash is a list keyed by commit: what the agent pushed goes, what it dropped comes back at its place."""
+    before, after = [entry.oid for entry in theirs.stash], [entry.oid for entry in base.stash]
+    if before == after:
+        return
+    added = {oid for oid in after if oid not in before}
+    current = [entry for entry in outcome.value.stash if entry.oid not in added]
+    present = {entry.oid for entry in current}
+    dropped = [entry for entry in theirs.stash if entry.oid not in after and entry.oid not in present]
+    for entry in dropped:
+        place = _place_of(entry, theirs.stash, current)
+        current.insert(place, entry)
+    if [entry.oid for entry in current] == [entry.oid for entry in outcome.value.stash]:
+        return
+    refs = dict(outcome.value.refs)
+    _set(refs, STASH, current[0].oid if current else None)
+    outcome.value = replace(outcome.value, stash=tuple(current), refs=refs)
+    if dropped:
+        outcome.notes.append(f"{len(dropped)} stash {'entry' if len(dropped) == 1 else 'entries'} back")
+    if added:
+        outcome.notes.append(f"{len(added)} stash {'entry' if len(added) == 1 else 'entries'} of the agent removed")
+
+
+def _place_of(entry: StashEntry, old: Sequence[StashEntry], current: Sequence[StashEntry]) -> int:
+    """Before the first later neighbour that is still there, else at the end (entries are newest first)."""
+    position = [item.oid for item in old].index(entry.oid)
+    ids = [item.oid for item in current]
+    for later in old[position + 1 :]:
+        if later.oid in ids:
+            return ids.index(later.oid)
+    for earlier in reversed(old[:position]):
+        if earlier.oid in ids:
+            return ids.index(earlier.oid) + 1
+    return len(ids)
+
+
+def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
+    """Per path: an entry group (all stages and flags) that equals base gets theirs, any other stays."""
+    ours = outcome.value
+    if base.raw_index is not None or theirs.raw_index is not None:
+        if base.raw_index != theirs.raw_index:
+            if ours.raw_index == base.raw_index:
+                outcome.value = replace(ours, raw_index=theirs.raw_index)
+            elif ours.raw_index != theirs.raw_index:
+                outcome.kept.append("the index has changed since; it stays")
+        return
+    index = dict(ours.index)
+    kept = 0
+    for path in {*base.index, *theirs.index}:
+        old, new = base.index.get(path, ()), theirs.index.get(path, ())
+        if old == new:
+            continue
+        current = index.get(path, ())
+        if current == old:
+            if new:
+                index[path] = new
+            else:
+                index.pop(path, None)
+        elif current != new:
+            kept += 1
+    if kept:
+        outcome.kept.append(f"{kept} staged {'path' if kept == 1 else 'paths'} changed since; what you staged stays")
+    if index != ours.index:
+        outcome.value = replace(ours, index=index)
+
+
+def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool, take_away: bool) -> GitPlan:
+    target = outcome.value
+    notes, kept = tuple(outcome.notes), tuple(outcome.kept)
+    if lay_back or take_away:
+        return GitPlan(member, now, target, lay_back=lay_back, take_away=take_away, notes=notes, kept=kept)
+    updates = tuple(
+        RefUpdate(ref, target.refs.get(ref, NULL_HEX), now.refs.get(ref, NULL_HEX))
+        for ref in sorted({*now.refs, *target.refs})
+        if now.refs.get(ref) != target.refs.get(ref) and ref != STASH
+    )
+    progress = {
+        name: (now.progress.get(name), target.progress.get(name))
+        for name in sorted({*now.progress, *target.progress})
+        if now.progress.get(name) != target.progress.get(name)
+    }
+    index = {
+        path: (now.index.get(path, ()), target.index.get(path, ()))
+        for path in sorted({*now.index, *target.index})
+        if now.index.get(path, ()) != target.index.get(path, ())
+    }
+    stash = target.stash if [e.oid for e in target.stash] != [e.oid for e in now.stash] else None
+    raw = (now.raw_index or b"", target.raw_index) if now.raw_index != target.raw_index else None
+    head = target.head if target.head != now.head else None
+    return GitPlan(member, now, target, updates, head, progress, stash, index, raw, notes=notes, kept=kept, held_paths=outcome.held)
+
+
+def _pushed(base: GitValue, theirs: GitValue, ours: GitValue, around: Surroundings) -> bytes | None:
+    """The commit the agent made on the checked-out branch if it is in a remote-tracking ref, None if taking it off is safe."""
+    if base.branch != theirs.branch or not base.commit or base.commit == theirs.commit:
+        return None
+    if theirs.commit and around.is_ancestor(base.commit, theirs.commit):
+        return None  # the branch was moved back; nothing of base is taken off
+    return base.commit if _is_pushed(base.commit, ours, around) else None
+
+
+def _is_pushed(commit: bytes, ours: GitValue, around: Surroundings) -> bool:
+    return any(around.is_ancestor(commit, tip) for ref, tip in ours.refs.items() if ref.startswith(REMOTES))
+
+
+def _set(refs: dict[bytes, bytes], ref: bytes, value: bytes | None) -> None:
+    if value is None:
+        refs.pop(ref, None)
+    else:
+        refs[ref] = value
+
+
+def _short(commit: bytes | None) -> str:
+    return commit.decode()[:7] if commit else "no commit"
+
+
+def _branch_name(ref: bytes) -> str:
+    return ref.removeprefix(b"refs/heads/").decode("utf-8", "replace") if ref.startswith(b"refs/heads/") else ref.removeprefix(b"refs/").decode("utf-8", "replace")
+
+
+def _name(value: GitValue) -> str:
+    return _branch_name(value.branch) if value.branch is not None else "a detached HEAD"
+
+
+def _group_note(base: GitValue, theirs: GitValue) -> str:
+    if base.head != theirs.head and (base.branch or theirs.branch):
+        return f"back on {_name(theirs)} ({_short(theirs.commit)}), was on {_name(base)}"
+    if base.commit != theirs.commit:
+        return f"{_name(theirs)} {_short(base.commit)} -> {_short(theirs.commit)}"
+    return "the operation in progress is back" if theirs.progress else "the operation in progress is gone"

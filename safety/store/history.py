@@ -1,0 +1,144 @@
+"""Reading the log as people speak of it: turns, what they changed, handles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from safety.store.attribution import AGENT_ACTORS, Owned, operations_of_turn, undone_turns
+from safety.store.oplog import OpLog, Operation, UnknownHandle
+from safety.store.restore import Piece
+from safety.store.snapshot import Snapshot, changes
+from safety.types import Absent, ObjectId, Present, Unknown
+
+
+@dataclass
+class Turn:
+    """One turn as the log tells it. ``operations`` newest first, each with what of it is the turn's own."""
+
+    number: int
+    session: str = ""
+    agent: str = ""
+    prompt: str = ""
+    started_ms: int = 0
+    ended_ms: int = 0
+    calls: int = 0
+    closed: bool = False
+    undone: bool = False
+    tools: set[str] = field(default_factory=set)
+    operations: list[Owned] = field(default_factory=list)
+
+    @property
+    def handle(self) -> str:
+        return f"t{self.number}"
+
+
+def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = None) -> Iterator[Turn]:
+    """Turns newest first. A turn is given once no older operation can belong to it."""
+    waiting: dict[int, Turn] = {}
+    owners: dict[str, dict[bytes, str]] = {}
+    for operation, taken_back in undone_turns(log.walk(start)):
+        record = operation.record
+        owners.update({key: dict(value) for key, value in record.owners.items()})
+        for number in sorted((n for n in waiting if n > record.last_turn), reverse=True):
+            yield waiting.pop(number)
+        if record.turn:
+            turn = waiting.setdefault(record.turn, Turn(record.turn))
+            _note(turn, operation, taken_back)
+            if record.kind != "turn" and (record.actor in AGENT_ACTORS or record.actor == "mixed" or (unattributed and record.actor == "unattributed")):
+                turn.operations.append(Owned(operation, owners.get(record.id)))
+        elif record.actor == "mixed":
+            for turn in waiting.values():
+                turn.operations.append(Owned(operation, owners.get(record.id)))
+    for number in sorted(waiting, reverse=True):
+        yield waiting[number]
+
+
+def _note(turn: Turn, operation: Operation, taken_back: frozenset[str]) -> None:
+    record = operation.record
+    turn.started_ms = record.time_ms - record.duration_ms
+    turn.undone = turn.undone or turn.handle in taken_back
+    turn.ended_ms = max(turn.ended_ms, record.time_ms)
+    if record.kind in ("turn", "call"):
+        turn.session = record.session or turn.session
+        turn.agent = record.agent.get("name", "") or turn.agent
+        turn.prompt = record.prompt or turn.prompt
+    if record.kind == "turn":
+        turn.calls, turn.closed = record.calls, True
+        turn.undone = turn.undone or record.id in taken_back
+    elif record.kind == "call":
+        turn.calls = max(turn.calls, record.call)
+        turn.tools.add(record.tool)
+        turn.undone = turn.undone or record.id in taken_back
+
+
+def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unattributed: bool = False) -> list[Piece]:
+    """The pieces of a turn (or call), oldest first."""
+    found = []
+    for item in reversed(owned):
+        operation = item.operation
+        before = log.tree_before(operation)
+        paths = tuple(path for path in changes(log.odb, before, operation.tree) if item.owns(path, turn, call, unattributed=unattributed))
+        if paths or operation.record.git_changed:
+            found.append(Piece(operation.id, before, operation.tree, paths))
+    return found
+
+
+def owned_by(log: OpLog, turn: int, call: int | None = None, *, unattributed: bool = False) -> list[Owned]:
+    return list(operations_of_turn(log.walk(), turn, call, unattributed=unattributed))
+
+
+def counts_of_turn(log: OpLog, turn: int) -> tuple[str, int, int, int] | None:
+    """Handle of a turn and how many files it changed, removed and left uncovered; None when it changed nothing of its own."""
+    owned = owned_by(log, turn)
+    changed: set[bytes] = set()
+    removed: set[bytes] = set()
+    uncovered = 0
+    git = False
+    for item in reversed(owned):
+        operation = item.operation
+        before, after = Snapshot(log.odb, log.tree_before(operation)), Snapshot(log.odb, operation.tree)
+        git = git or operation.record.git_changed
+        for path in changes(log.odb, before.tree, operation.tree, ("work", "private")):
+            if not item.owns(path, turn, None, unattributed=False):
+                continue
+            old, new = before.state(path), after.state(path)
+            if isinstance(new, Unknown):
+                uncovered += 1
+            elif isinstance(new, Absent):
+                if isinstance(old, Present) and old.kind != "dir":
+                    removed.add(path)
+            elif new.kind != "dir":
+                changed.add(path)
+                removed.discard(path)
+    changed -= removed
+    if not changed and not removed and not uncovered and not git:
+        return None
+    return f"t{turn}", len(changed), len(removed), uncovered
+
+
+def parse_handle(text: str) -> tuple[int, int | None] | None:
+    """``t14`` or ``t14.2`` as numbers, None for any other form."""
+    number, dot, call = text.removeprefix("t").partition(".")
+    if text.startswith("t") and number.isdigit() and (call.isdigit() or not dot):
+        return int(number), int(call) if dot else None
+    return None
+
+
+def find_operation(log: OpLog, handle: str) -> Operation:
+    """The operation a handle names: ``@`` the newest, ``@-`` before it, a pin, or a unique prefix of an id. Raises UnknownHandle."""
+    if handle.startswith("@") and not handle[1:].strip("-"):
+        for number, operation in enumerate(log.walk()):
+            if number == len(handle) - 1:
+                return operation
+        raise UnknownHandle(f"the log does not reach back to {handle}", "git safety log")
+    found = []
+    for operation in log.walk():
+        if handle in operation.record.pins or operation.id == handle:
+            return operation
+        if operation.id.startswith(handle) and len(handle) >= 2:
+            found.append(operation)
+    if len(found) == 1:
+        return found[0]
+    what = f"{handle!r} names {len(found)} operations; give more letters" if found else f"nothing is called {handle!r}"
+    raise UnknownHandle(what, "git safety log")

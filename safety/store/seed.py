@@ -1,0 +1,572 @@
+"""Makes a store and fills it with the objects of a user's repository, by files, without asking git and without borrowing.
+
+Never ``git clone`` (redteam A4): it refuses, follows alternates into a borrowed store, copies ``.keep`` files and fails when a
+collection runs beside it. Per file: a reflink, else a copy while the budget lasts, else a hard link, else a copy. A hard link is one
+inode and not a second copy: what is linked is written down in ``linked.json`` with its size and checksum, and replaced when idle.
+
+What was seeded is known to be whole only when ``seed.json`` says so. Until then the presence of an object in the store does not
+imply the presence of what it refers to, and ``anchors.bring_over`` walks everything.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safety.plumbing.odb import ObjectStore
+from safety.plumbing.run import Git, GitError
+from safety.store.packs import loose_files, packs, sync_folder, write_whole
+from safety.store.shallow import read_ids, set_share, source_of
+from safety.types import ObjectId
+
+COPY_BUDGET = 256 << 20
+LOOSE_LIMIT = 10_000
+_PASSES = 4
+_ALTERNATES_DEPTH = 5
+_PIECE = 1 << 20
+_FICLONE = 0x40049409  # <linux/fs.h>
+# Errors that mean "not here", each seen from one file system or kernel or another; every other one is a failure.
+_NO_REFLINK = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.ETXTBSY, errno.ENOSYS, errno.EBADF, errno.EIO)
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP)
+_PACK_PARTS = (".pack", ".rev", ".promisor", ".idx")  # the index last: a pack is there once its index is
+_numbers = itertools.count()
+
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tlogAllRefUpdates = false
+\tlooseCompression = 1
+\tbigFileThreshold = 32m
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[receive]
+\tautogc = false
+\tfsckObjects = false
+[transfer]
+\tfsckObjects = false
+[pack]
+\twriteReverseIndex = true
+\tthreads = 2
+\twindowMemory = 128m
+"""
+ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
+
+
+def create_store(git_dir: Path) -> None:
+    """Makes an empty bare repository at ``git_dir``, as a whole or not at all; does nothing if there is one already."""
+    if (git_dir / "HEAD").exists():
+        return
+    git_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = git_dir.with_name(f"{git_dir.name}.new-{os.getpid()}-{next(_numbers)}")
+    for folder in ("", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"):
+        (draft / folder).mkdir(mode=0o700)
+    (draft / "config").write_text(CONFIG)
+    (draft / "info/attributes").write_text(ATTRIBUTES)
+    (draft / "HEAD").write_text("ref: refs/heads/none\n")
+    try:
+        os.rename(draft, git_dir)
+    except OSError as fault:
+        _remove_draft(draft)
+        if fault.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+
+
+def _remove_draft(draft: Path) -> None:
+    for folder, folders, names in os.walk(draft, topdown=False):
+        for name in names:
+            os.unlink(f"{folder}/{name}")
+        for name in folders:
+            os.rmdir(f"{folder}/{name}")
+    os.rmdir(draft)
+
+
+# ---- what is known about a seed ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """What a seeding came to. Not ``complete``: ``problem`` says why, and captures bring over what they name instead."""
+
+    complete: bool
+    packs: int = 0
+    loose: int = 0
+    cloned_bytes: int = 0
+    copied_bytes: int = 0
+    linked_bytes: int = 0
+    piped: bool = False
+    promisor: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedFile:
+    """A file of the store that shares its inode with the user's repository; ``name`` is below ``objects/``.
+
+    ``sha1`` is the checksum that a pack, a pack index or a reverse index ends with; for a loose object it is the object's id.
+    """
+
+    name: str
+    size: int
+    sha1: str
+
+    def is_sound(self, path: str) -> bool:
+        """Whether the file at ``path`` has this size and checksum; reads all of it. False if it is gone."""
+        try:
+            return os.stat(path).st_size == self.size and _checksum(path, is_loose=self.name[2] == "/") == self.sha1
+        except FileNotFoundError:
+            return False
+
+
+def linked_files(git_dir: Path) -> list[LinkedFile]:
+    """What ``linked.json`` lists, whether it is still there or not."""
+    return [LinkedFile(*row) for row in _load(git_dir / "linked.json").get("files", [])]
+
+
+def is_complete(git_dir: Path, objects_dir: bytes) -> bool:
+    """Whether all objects of this user's repository were taken over once, so that presence implies closure."""
+    return bool(_load(git_dir / "seed.json").get(os.fsdecode(objects_dir), {}).get("complete"))
+
+
+def has_promisor(git_dir: Path) -> bool:
+    """Whether a repository that seeded the store is a partial clone."""
+    return any(source.get("promisor") for source in _load(git_dir / "seed.json").values())
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):  # rebuilt or done without: see the module's docstring
+        return {}
+    return raw if isinstance(raw, dict) else {}
+
+
+def _save(path: Path, raw: dict[str, Any]) -> None:
+    write_whole(path, json.dumps(raw, separators=(",", ":")).encode("ascii"), durable=False)
+
+
+def save_linked(git_dir: Path, files: Iterable[LinkedFile]) -> None:
+    """Replaces the list of shared files."""
+    _save(git_dir / "linked.json", {"files": sorted([file.name, file.size, file.sha1] for file in files)})
+
+
+# ---- seeding -------------------------------------------------------------------------------------------------------------------
+
+
+def seed(git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int = COPY_BUDGET, root: bytes | None = None) -> SeedReport:
+    """Takes over all objects below a user's ``objects`` directory and its alternates; may be repeated, also after a crash.
+
+    ``root`` is the work tree they belong to. With it, more than 10,000 loose objects come as one pack made by git, and a repository
+    that is repacked under our hands is read by git in the end. Writes nothing into the user's repository; a hard link changes the
+    link count and ctime of a file there. Failures of the file system are a ``problem``, not an exception.
+    """
+    seeder = _Seeder(odb.git_dir, copy_budget)
+    problem = ""
+    complete = False
+    set_share(odb.git_dir, source_of(objects_dir), read_ids(os.path.dirname(objects_dir) + b"/shallow"), durable=False)
+    try:
+        complete = seeder.take_all(git, os.fsdecode(objects_dir), root)
+        if not complete and not seeder.problem and root is not None:
+            seeder.pipe(git, root, ["--revs", "--all", "--reflog", "--indexed-objects", "--missing=allow-any"], [])
+            complete = True
+    except OSError as fault:
+        problem = "disk-full" if fault.errno in (errno.ENOSPC, errno.EDQUOT) else f"unreadable: {fault}"
+    except GitError as fault:
+        problem = fault.message
+    problem = problem or seeder.problem or ("" if complete else "the repository was repacked all the while")
+    seeder.save(objects_dir, complete and not problem)
+    odb.refresh()
+    counts = seeder.counts
+    return SeedReport(
+        complete=complete and not problem,
+        packs=counts["packs"],
+        loose=counts["loose"],
+        cloned_bytes=counts["cloned"],
+        copied_bytes=counts["copied"],
+        linked_bytes=counts["linked"],
+        piped=seeder.piped,
+        promisor=seeder.promisor,
+        problem=problem,
+    )
+
+
+@dataclass
+class _Listing:
+    """The packs (stem below ``objects/`` -> folder, size) and loose objects (name -> path) of some ``objects`` folders."""
+
+    packs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    loose: dict[str, str] = field(default_factory=dict)
+
+
+class _Seeder:
+    def __init__(self, git_dir: Path, budget: int) -> None:
+        self.git_dir = git_dir
+        self.objects = f"{git_dir}/objects"
+        self.left = budget
+        self.done: set[str] = set()
+        self.fanouts: set[str] = set()
+        self.no_reflink: set[int] = set()
+        self.linked = {file.name: file for file in linked_files(git_dir)}
+        self.counts = dict.fromkeys(("packs", "loose", "cloned", "copied", "linked"), 0)
+        self.piped = self.promisor = False
+        self.problem = ""
+
+    def take_all(self, git: Git, objects_dir: str, root: bytes | None) -> bool:
+        """Lists and takes until a listing shows nothing new; False if that did not happen within a few passes.
+
+        Whatever a listed object refers to existed before it. So when all of a listing had been taken before that listing began,
+        nothing is missing, whatever a commit or a collection did meanwhile.
+        """
+        for _ in range(_PASSES):
+            listing = self._fresh(object_folders(objects_dir))
+            if not listing.packs and not listing.loose:
+                return True
+            for stem, (folder, size) in sorted(listing.packs.items(), key=lambda item: item[1][1]):
+                self._take_pack(folder, stem, size)
+            if root is not None and len(listing.loose) > LOOSE_LIMIT and self._pipe_loose(git, root, list(listing.loose)):
+                continue
+            for name, path in listing.loose.items():
+                self._take_loose(path, name)
+        return False
+
+    def _fresh(self, folders: list[str]) -> _Listing:
+        listing = _Listing()
+        for folder in folders:
+            for oid, path in loose_files(folder):
+                name = f"{oid.hex()[:2]}/{oid.hex()[2:]}"
+                if name not in self.done:
+                    listing.loose.setdefault(name, path)
+            for stem, size in _pack_stems(folder + "/pack"):
+                if f"pack/{stem}" not in self.done:
+                    listing.packs.setdefault(f"pack/{stem}", (folder, size))
+        return listing
+
+    def _take_pack(self, folder: str, stem: str, size: int) -> None:
+        copied = size <= self.left
+        if os.path.exists(f"{self.objects}/{stem}.idx") and os.path.exists(f"{self.objects}/{stem}.pack"):
+            self.done.add(stem)
+            return
+        try:
+            if not _ends_match(f"{folder}/{stem}"):
+                # it would answer for objects that it cannot give
+                self.problem = f"damaged: {folder}/{stem}.pack"
+                self.done.add(stem)
+                return
+            for part in _PACK_PARTS:
+                try:
+                    self._take(f"{folder}/{stem}{part}", stem + part, copied)
+                except FileNotFoundError:
+                    if part in (".pack", ".idx"):
+                        raise
+                else:
+                    self.promisor |= part == ".promisor"
+        except FileNotFoundError:
+            return  # collected meanwhile: the next listing shows what took its place
+        except PermissionError as fault:
+            self.problem = f"unreadable: {fault}"
+        else:
+            self.counts["packs"] += 1
+        self.done.add(stem)
+
+    def _take_loose(self, path: str, name: str) -> None:
+        try:
+            if not os.path.exists(f"{self.objects}/{name}"):
+                self._make_fanout(name[:2])
+                self._take(path, name, self.left > 0)
+                self.counts["loose"] += 1
+        except FileNotFoundError:
+            return
+        except PermissionError as fault:
+            self.problem = f"unreadable: {fault}"
+        self.done.add(name)
+
+    def _make_fanout(self, prefix: str) -> None:
+        if prefix not in self.fanouts:
+            os.makedirs(f"{self.objects}/{prefix}", mode=0o700, exist_ok=True)
+            self.fanouts.add(prefix)
+
+    def _pipe_loose(self, git: Git, root: bytes, names: list[str]) -> bool:
+        try:
+            self.pipe(git, root, [], [name.replace("/", "") for name in names])
+        except GitError:
+            return False  # one damaged object stops git; as files they can be taken one by one
+        self.done.update(names)
+        self.counts["loose"] += len(names)
+        return True
+
+    def pipe(self, git: Git, root: bytes, args: list[str], ids: list[str]) -> None:
+        """Has the user's git pack what is asked for, straight into the store. Raises GitError."""
+        packer = ["-c", "pack.compression=1", "pack-objects", "-q", "--stdout", "--delta-base-offset", "--window=0", *args]
+        git.pipe_user_to_store(root, packer, self.git_dir, ["index-pack", "--stdin"], input="".join(f"{oid}\n" for oid in ids).encode())
+        self.piped = True
+
+    def _take(self, source: str, name: str, copied: bool) -> None:
+        """One file into the store, whole or not at all. Raises FileNotFoundError when it is gone, PermissionError, other OSErrors."""
+        target = f"{self.objects}/{name}"
+        descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise PermissionError(errno.EPERM, "not a regular file", source)
+            if not copied and info.st_dev in self.no_reflink and self._link(source, name, info.st_size, descriptor):
+                return
+            temporary = f"{self.objects}/tmp_obj_seed_{os.getpid()}_{next(_numbers)}"
+            out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+            try:
+                how = self._fill(out, descriptor, info, copied, source, name)
+                if how:
+                    # git and our own sync go by the mtime: what is old in the user's repository need not be looked at as new
+                    os.utime(out, ns=(info.st_atime_ns, info.st_mtime_ns))
+                    os.rename(temporary, target)
+                    self.counts[how] += info.st_size
+                else:
+                    os.unlink(temporary)
+            except BaseException:  # only to clean up; nothing is swallowed
+                os.unlink(temporary)
+                raise
+            finally:
+                os.close(out)
+        finally:
+            os.close(descriptor)
+
+    def _fill(self, out: int, descriptor: int, info: os.stat_result, copied: bool, source: str, name: str) -> str:
+        """How the open temporary file got its content; empty if a link was made instead."""
+        if info.st_dev not in self.no_reflink:
+            if _reflink(out, descriptor):
+                return "cloned"
+            self.no_reflink.add(info.st_dev)
+            if not copied and self._link(source, name, info.st_size, descriptor):
+                return ""
+        _copy(out, descriptor, info.st_size)
+        self.left -= info.st_size
+        return "copied"
+
+    def _link(self, source: str, name: str, size: int, descriptor: int) -> bool:
+        if stat.S_ISLNK(os.lstat(source).st_mode):
+            return False
+        target = f"{self.objects}/{name}"
+        if os.path.exists(target):
+            os.unlink(target)  # a part of an earlier seeding that never became a whole pack
+        try:
+            os.link(source, target)
+        except OSError as fault:
+            if fault.errno in _NO_LINK:
+                return False
+            raise
+        checksum = name.replace("/", "") if name[2] == "/" else os.pread(descriptor, 20, max(size - 20, 0)).hex()
+        self.linked[name] = LinkedFile(name, size, checksum)
+        self.counts["linked"] += size
+        return True
+
+    def save(self, objects_dir: bytes, complete: bool) -> None:
+        if self.linked or (self.git_dir / "linked.json").exists():
+            save_linked(self.git_dir, self.linked.values())
+        sources = _load(self.git_dir / "seed.json")
+        sources[os.fsdecode(objects_dir)] = {"complete": complete, "promisor": self.promisor, "synced": False}
+        _save(self.git_dir / "seed.json", sources)
+
+
+def object_folders(objects_dir: str) -> list[str]:
+    """The ``objects`` folder and all it borrows from, each once, those that do not exist left out."""
+    found: list[str] = []
+    queue = [(objects_dir, 0)]
+    while queue:
+        folder, depth = queue.pop(0)
+        folder = os.path.realpath(folder)
+        if folder in found or not os.path.isdir(folder):
+            continue
+        found.append(folder)
+        if depth < _ALTERNATES_DEPTH:
+            queue += [(other, depth + 1) for other in _alternates(folder)]
+    return found
+
+
+def _alternates(folder: str) -> Iterator[str]:
+    try:
+        with open(f"{folder}/info/alternates", "rb") as file:
+            lines = file.read().split(b"\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for line in lines:
+        if line and not line.startswith(b"#"):
+            path = _unquoted(line) if line.startswith(b'"') else line
+            yield os.path.join(folder, os.fsdecode(path))
+
+
+def _unquoted(line: bytes) -> bytes:
+    """A path git wrote in C style quotes."""
+    text = line[1:].rpartition(b'"')[0]
+    return text.decode("unicode_escape").encode("latin-1", "ignore") if text.isascii() else text
+
+
+def _pack_stems(folder: str) -> list[tuple[str, int]]:
+    try:
+        names = set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = []
+    for name in names:
+        stem = name[:-4]
+        if not name.endswith(".idx") or stem + ".pack" not in names or name.startswith(("tmp_", ".tmp-")):
+            continue
+        try:
+            found.append((stem, os.stat(f"{folder}/{stem}.pack").st_size + os.stat(f"{folder}/{name}").st_size))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _ends_match(stem: str) -> bool:
+    """Whether a pack ends with the checksum that its index has for it: tells a pack that was cut short, at no cost."""
+    with open(stem + ".idx", "rb") as index, open(stem + ".pack", "rb") as pack:
+        if min(os.fstat(file.fileno()).st_size for file in (index, pack)) < 40:
+            return False
+        index.seek(-40, os.SEEK_END)
+        pack.seek(-20, os.SEEK_END)
+        return index.read(20) == pack.read(20)
+
+
+def _reflink(out: int, source: int) -> bool:
+    """Makes ``out`` share the blocks of ``source``, copied on write by either; False where the file system cannot."""
+    if sys.platform != "linux":
+        return False
+    try:
+        fcntl.ioctl(out, _FICLONE, source)
+    except OSError as fault:
+        if fault.errno in _NO_REFLINK:
+            return False
+        raise
+    return True
+
+
+def _copy(out: int, source: int, size: int) -> None:
+    """Copies ``size`` bytes. Raises FileNotFoundError when the source became shorter: somebody is at it."""
+    at = 0
+    while at < size:
+        moved = os.sendfile(out, source, at, size - at) if sys.platform == "linux" else os.write(out, os.pread(source, _PIECE, at))
+        if not moved:
+            raise FileNotFoundError(errno.ENOENT, "became shorter while it was copied")
+        at += moved
+
+
+# ---- afterwards ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unshared:
+    """What ``unshare_links`` did. ``damaged`` are shared files the user's side has changed; the store's objects in them are lost."""
+
+    replaced: int
+    copied_bytes: int
+    left: int
+    damaged: tuple[str, ...]
+
+
+def unshare_links(git_dir: Path, *, copy_budget: int) -> Unshared:
+    """Replaces shared files by copies of our own, smallest first, as far as the budget goes; each is checked while it is copied.
+
+    Then makes all that was seeded durable. For idle times: it may take seconds.
+    """
+    left, damaged = [], []
+    replaced = copied = 0
+    for file in sorted(linked_files(git_dir), key=lambda file: file.size):
+        path = f"{git_dir}/objects/{file.name}"
+        try:
+            info = os.stat(path)
+        except FileNotFoundError:
+            continue
+        if info.st_nlink == 1 and file.is_sound(path):
+            continue  # the user's git has let go of it
+        if copied + info.st_size > copy_budget:
+            left.append(file)
+        elif _replace_by_copy(path, file):
+            replaced += 1
+            copied += info.st_size
+        else:
+            left.append(file)
+            damaged.append(file.name)
+    if (git_dir / "linked.json").exists():
+        save_linked(git_dir, left)
+    _sync_seed(git_dir)
+    return Unshared(replaced, copied, len(left), tuple(damaged))
+
+
+def _replace_by_copy(path: str, file: LinkedFile) -> bool:
+    temporary = f"{os.path.dirname(path)}/tmp_obj_unshare_{os.getpid()}_{next(_numbers)}"
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            _copy(out, source, os.fstat(source).st_size)
+            os.fsync(out)
+        finally:
+            os.close(out)
+        if not file.is_sound(temporary):
+            return False
+        os.replace(temporary, path)
+        return True
+    finally:
+        os.close(source)
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _checksum(path: str, *, is_loose: bool) -> str:
+    """The object's id, for a loose object; else the sha1 of all but the last 20 bytes, if that is what those 20 bytes say."""
+    with open(path, "rb") as file:
+        if is_loose:
+            return _loose_id(file.read())
+        left = os.fstat(file.fileno()).st_size - 20
+        digest = hashlib.sha1(usedforsecurity=False)
+        while left > 0:
+            piece = file.read(min(_PIECE, left))
+            if not piece:
+                break
+            digest.update(piece)
+            left -= len(piece)
+        return digest.hexdigest() if file.read() == digest.digest() else ""
+
+
+def _loose_id(packed: bytes) -> str:
+    try:
+        return hashlib.sha1(zlib.decompress(packed), usedforsecurity=False).hexdigest()
+    except zlib.error:
+        return ""
+
+
+def _sync_seed(git_dir: Path) -> None:
+    sources = _load(git_dir / "seed.json")
+    if not sources or all(source.get("synced") for source in sources.values()):
+        return
+    folders = {f"{git_dir}/objects", f"{git_dir}/objects/pack"}
+    paths = [pack.stem + suffix for pack in packs(git_dir) for suffix in _PACK_PARTS]
+    for _, path in loose_files(f"{git_dir}/objects"):
+        paths.append(path)
+        folders.add(os.path.dirname(path))
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    for folder in folders:
+        sync_folder(folder)
+    for source in sources.values():
+        source["synced"] = True
+    _save(git_dir / "seed.json", sources)

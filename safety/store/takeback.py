@@ -1,0 +1,288 @@
+"""Taking operations back as one: files and git state of every member, planned together and carried out under one journal.
+
+This is where ``restore`` (files) and ``gitstate`` (git) meet: what a branch switch needs from the files, what kept files mean for a
+branch switch, and which of a git directory's files are decided one by one (config, hooks) like any other file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from safety.plumbing.merge import merge_text
+from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
+from safety.plumbing.repo import other_worktrees
+from safety.store.apply import Job
+from safety.store.capture import Place
+from safety.store.chunks import read_text
+from safety.store.gitdir import absolute_path, captured_path
+from safety.store.gitstate import GitPlan, GitValue, MemberPlace, Surroundings, plan_git, read_value, state_files
+from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
+from safety.store.snapshot import Snapshot, changed_indexes, changes
+from safety.store.trees import parse_tree
+from safety.types import ABSENT, ObjectId, PathState, Present
+
+GIT_FILES_NEVER_UNDONE = (b"FETCH_HEAD", b"COMMIT_EDITMSG", b"shallow", b"gitk.cache")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A complete plan: file steps (git directories' plain files among them) and one git plan a member that changed."""
+
+    files: Plan
+    git: tuple[tuple[MemberPlace, GitPlan], ...]
+    now: ObjectId | None
+    theirs: ObjectId | None
+
+    @property
+    def acts(self) -> bool:
+        return any(step.acts for step in self.files.steps) or any(plan.acts for _, plan in self.git)
+
+    @property
+    def token(self) -> str:
+        """Names this exact plan, for ``undo --plan``."""
+        parts = [self.files.token, *(repr((plan.member, plan.updates, plan.head, sorted(plan.index), plan.stash)) for _, plan in self.git)]
+        import hashlib
+
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+    def job(self, identity: str, record: dict[str, object]) -> Job:
+        return Job(identity, self.files.steps, self.git, self.now, self.theirs, record)
+
+
+def member_place(snapshot: Snapshot, root: bytes, member: bytes) -> MemberPlace | None:
+    """Where a member's git directories lie, read from the snapshot alone; None where it has none there."""
+    dot_git = (member + b"/" if member else b"") + b".git"
+    state = snapshot.state(dot_git)
+    if not isinstance(state, Present):
+        return None
+    if state.kind == "dir":
+        return MemberPlace(member, dot_git, dot_git)
+    base = root + b"/" + member if member else root
+    if state.kind == "link":
+        own = os.path.normpath(os.path.join(base, snapshot.read(dot_git)))
+    else:
+        text = snapshot.read(dot_git).strip()
+        if not text.startswith(b"gitdir:"):
+            return None
+        own = os.path.normpath(os.path.join(base, text[7:].strip()))
+    own_path = captured_path(root, own)
+    common = own_path
+    try:
+        pointer = snapshot.read(own_path + b"/commondir").strip()
+        common = captured_path(root, os.path.normpath(os.path.join(own, pointer)))
+    except KeyError:
+        pass
+    return MemberPlace(member, own_path, common)
+
+
+def is_repository(snapshot: Snapshot, place: MemberPlace) -> bool:
+    """Whether the snapshot holds a git directory git would use (fixtures that only look like one are plain files)."""
+    return _exists(snapshot, place.own + b"/HEAD") and _exists(snapshot, place.common + b"/objects") and _exists(snapshot, place.common + b"/refs")
+
+
+def _exists(snapshot: Snapshot, path: bytes) -> bool:
+    return isinstance(snapshot.state(path), Present)
+
+
+class Planner:
+    """Plans taking back a list of operations' own changes from the state of now."""
+
+    def __init__(self, place: Place, now: ObjectId | None) -> None:
+        self.place = place
+        self.now = Snapshot(place.odb, now)
+        self.now_id = now
+        self._values: dict[tuple[ObjectId | None, bytes], GitValue] = {}
+
+    def plan(self, pieces: Sequence[Piece], *, only: Sequence[bytes] | None = None, with_git: bool = True) -> Whole:
+        """``pieces`` oldest first; with ``only`` just the paths at or below those, and no git state."""
+        members = self._members(pieces) if with_git and only is None else []
+        files = FilePlanner(self.place.odb, self.now_id, self._merge())
+        chosen = [replace(piece, paths=tuple(self._file_paths(piece, members, only))) for piece in pieces]
+        plan = files.plan(chosen, self._branch_rule(pieces) if only is None else lambda *_: None)
+        git: list[tuple[MemberPlace, GitPlan]] = []
+        kept = frozenset(step.path for step in plan.steps if step.verb == KEPT)
+        held: set[bytes] = set()
+        for member in members:
+            git_plan = self._plan_member(member, pieces, kept)
+            held |= git_plan.held_paths
+            if git_plan.acts or git_plan.kept:
+                git.append((member, git_plan))
+        if held:
+            plan = replace(plan, steps=tuple(
+                Step(s.path, KEPT, s.ours, s.ours, "goes with the branch switch that stays") if s.path in held and s.acts else s for s in plan.steps))
+        laid = tuple(member.common for member, item in git if item.lay_back or item.take_away)
+        if laid:
+            plan = replace(plan, steps=tuple(s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid))
+        return Whole(self._plain(plan), tuple(git), self.now_id, pieces[0].before if pieces else None)
+
+    # -- which
+
+    def _file_paths(self, piece: Piece, members: Sequence[MemberPlace], only: Sequence[bytes] | None) -> Iterable[bytes]:
+        for path in piece.paths:
+            if only is not None:
+                if any(path == chosen or path.startswith(chosen + b"/") or not chosen for chosen in only):
+                    yield path
+            elif not any(state_files(member, path) for member in members):
+                if path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE or b".git/" not in path:
+                    yield path
+
+    def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
+        """Members whose git state some piece touched, outer ones first."""
+        found: dict[bytes, MemberPlace] = {}
+        for piece in pieces:
+            snapshots = [Snapshot(self.place.odb, piece.before), Snapshot(self.place.odb, piece.after)]
+            touched = set(changed_indexes(self.place.odb, piece.before, piece.after))
+            touched |= {path[: path.find(b".git")].rstrip(b"/") for path in piece.paths if b".git" in path.split(b"/") and not path.startswith(b"/")}
+            if any(path.startswith(b"/") or b".git/modules/" in path for path in piece.paths):
+                touched |= {member for snapshot in snapshots for member in snapshot.members()}
+            for name in touched:
+                for snapshot in snapshots:
+                    place = member_place(snapshot, self.place.root, name)
+                    if place is not None and is_repository(snapshot, place):
+                        found.setdefault(name, place)
+        return [found[name] for name in sorted(found)]
+
+    # -- git
+
+    def _value(self, tree: ObjectId | None, member: MemberPlace) -> GitValue:
+        key = (tree, member.path)
+        if key not in self._values:
+            snapshot = Snapshot(self.place.odb, tree)
+            exists = is_repository(snapshot, member)
+            self._values[key] = read_value(snapshot, member) if exists else GitValue(False)
+        return self._values[key]
+
+    def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
+        sides = [(self._value(piece.before, member), self._value(piece.after, member)) for piece in pieces]
+        return plan_git(member.path, self._value(self.now_id, member), [side for side in sides if side[0] != side[1]], self._around(member, kept))
+
+    def _around(self, member: MemberPlace, kept: frozenset[bytes]) -> Surroundings:
+        common, own = absolute_path(self.place.root, member.common), absolute_path(self.place.root, member.own)
+        elsewhere = frozenset(branch for head in other_worktrees(common, own) for branch in head.branches) if os.path.isdir(common) else frozenset()
+        root = self.place.root + b"/" + member.path if member.path else self.place.root
+        prefix = member.path + b"/" if member.path else b""
+        return Surroundings(
+            elsewhere=elsewhere,
+            is_ancestor=self._is_ancestor,
+            paths_differ=lambda a, b: frozenset(prefix + path for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))),
+            kept_paths=kept,
+            jj=os.path.isdir(root + b"/.jj"),
+        )
+
+    def _is_ancestor(self, first: bytes, second: bytes) -> bool:
+        if first == second:
+            return True
+        done = self.place.git.store(self.place.store_dir, ["merge-base", "--is-ancestor", first, second], check=False, deadline_s=60)
+        return done.returncode == 0
+
+    def _branch_rule(self, pieces: Sequence[Piece]) -> Callable[[bytes, PathState], str | None]:
+        """Redteam E1: after the user switched branches, a path that equals the new HEAD's entry belongs to that branch."""
+        rules: list[tuple[bytes, str, ObjectId | None]] = []
+        last = pieces[-1].after if pieces else None
+        for name in [b"", *self.now.members()]:
+            place = member_place(self.now, self.place.root, name)
+            if place is None or any(rule[0] == name for rule in rules):
+                continue
+            now, base = self._head(self.now_id, place), self._head(last, place)
+            if now.exists and base.exists and now.head != base.head:
+                label = now.branch.removeprefix(b"refs/heads/").decode("utf-8", "replace") if now.branch else "the commit"
+                rules.append((name, label, commit_tree(self.place.odb, now.commit)))
+        rules.sort(key=lambda rule: -len(rule[0]))
+
+        def belongs(path: bytes, state: PathState) -> str | None:
+            for name, label, tree in rules:
+                if name and not path.startswith(name + b"/"):
+                    continue
+                if b".git" in path.split(b"/"):
+                    return None
+                entry = tree_entry(self.place.odb, tree, path[len(name) + 1 :] if name else path)
+                if entry is None:
+                    return label if state == ABSENT else None
+                same = isinstance(state, Present) and state.oid == entry[1] and (state.kind == "link") == (entry[0] == 0o120000)
+                return label if same else None
+            return None
+
+        return belongs
+
+    def _head(self, tree: ObjectId | None, member: MemberPlace) -> GitValue:
+        snapshot = Snapshot(self.place.odb, tree)
+        return read_value(snapshot, member, with_index=False) if is_repository(snapshot, member) else GitValue(False)
+
+    # -- content
+
+    def _merge(self) -> Merge:
+        odb, git = self.place.odb, self.place.git
+
+        def merge(base: ObjectId, ours: ObjectId, theirs: ObjectId) -> ObjectId | None:
+            merged = merge_text(git, _content(odb, base), _content(odb, ours), _content(odb, theirs))
+            return None if merged is None else odb.write("blob", merged)
+
+        return merge
+
+    def _plain(self, plan: Plan) -> Plan:
+        """Steps on big git files name their content as one blob, as it is on disk, not as the chunks it is stored in."""
+        steps = []
+        for step in plan.steps:
+            ours, target = self._blob(step.ours), self._blob(step.target)
+            steps.append(step if ours is step.ours and target is step.target else replace(step, ours=ours, target=target))
+        return replace(plan, steps=tuple(steps))
+
+    def _blob(self, state: PathState) -> PathState:
+        if not isinstance(state, Present) or state.kind != "file" or self.place.odb.header(state.oid)[0] != "tree":
+            return state
+        return replace(state, oid=self.place.odb.write("blob", _content(self.place.odb, state.oid)))
+
+
+def _content(odb: ObjectStore, oid: ObjectId) -> bytes:
+    return read_text(odb, oid) if odb.header(oid)[0] == "tree" else odb.blob(oid)
+
+
+def commit_tree(odb: ObjectStore, commit: bytes | None) -> ObjectId | None:
+    """The tree of a user's commit (hex) in the store, None for no commit or one the store lacks."""
+    if not commit:
+        return None
+    try:
+        return odb.read_commit(bytes.fromhex(commit.decode())).tree
+    except (ObjectMissing, ObjectCorrupt, ValueError):
+        return None
+
+
+def tree_entry(odb: ObjectStore, tree: ObjectId | None, path: bytes) -> tuple[int, ObjectId] | None:
+    """Mode and id of a path in one of the user's own trees."""
+    found: tuple[int, ObjectId] | None = (0o40000, tree) if tree is not None else None
+    for part in path.split(b"/"):
+        if found is None or found[0] != 0o40000:
+            return None
+        try:
+            items = parse_tree(odb.tree(found[1]))
+        except (ObjectMissing, ObjectCorrupt):
+            return None
+        found = next(((mode, oid) for mode, name, oid in items if name == part), None)
+    return found
+
+
+def tree_difference(odb: ObjectStore, first: ObjectId | None, second: ObjectId | None, prefix: bytes = b"") -> Iterable[bytes]:
+    """Paths that differ between two of the user's own trees."""
+    if first == second:
+        return
+    try:
+        old = {name: (mode, oid) for mode, name, oid in parse_tree(odb.tree(first))} if first else {}
+        new = {name: (mode, oid) for mode, name, oid in parse_tree(odb.tree(second))} if second else {}
+    except (ObjectMissing, ObjectCorrupt):
+        return
+    for name in sorted({*old, *new}):
+        left, right = old.get(name), new.get(name)
+        if left == right:
+            continue
+        below = [side[1] if side is not None and side[0] == 0o40000 else None for side in (left, right)]
+        if any(below):
+            yield from tree_difference(odb, below[0], below[1], prefix + name + b"/")
+        if any(side is not None and side[0] != 0o40000 for side in (left, right)):
+            yield prefix + name
+
+
+def piece_of(odb: ObjectStore, operation: str, before: ObjectId | None, after: ObjectId, owns: Callable[[bytes], bool]) -> Piece:
+    """The piece of an operation with the changed paths that ``owns`` accepts, all areas."""
+    return Piece(operation, before, after, tuple(path for path in changes(odb, before, after) if owns(path)))

@@ -1,0 +1,93 @@
+"""Where each conversation stands: its open turn and the calls between PRE and POST.
+
+One small file a session beside the log; losing it loses no user byte (open calls are then unknown and their changes unattributed).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from safety.store.attribution import OpenCall
+
+REMEMBERED_CALLS = 200
+
+
+@dataclass
+class Pending:
+    """A call whose POST is still to come."""
+
+    call_id: str
+    call: int
+    tool: str
+    digest: str
+    summary: str
+    declared: list[str] | None
+    started_ms: int
+    deferred: bool = False
+
+
+@dataclass
+class SessionState:
+    """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known."""
+
+    session: str
+    agent: dict[str, str] = field(default_factory=dict)
+    turn: int = 0
+    is_open: bool = False
+    prompt: str = ""
+    started_ms: int = 0
+    calls: int = 0
+    heard_ms: int = 0
+    pending: dict[str, Pending] = field(default_factory=dict)
+    done: dict[str, str] = field(default_factory=dict)
+
+    def open_calls(self) -> list[OpenCall]:
+        return [
+            OpenCall(self.session, self.turn, item.call, item.call_id,
+                     None if item.declared is None else tuple(path.encode("latin-1") for path in item.declared), item.deferred)
+            for item in self.pending.values()
+        ]
+
+    def finish(self, call_id: str, status: str) -> None:
+        self.done[call_id] = status
+        while len(self.done) > REMEMBERED_CALLS:
+            del self.done[next(iter(self.done))]
+
+
+class Sessions:
+    """The session files of one workspace."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, session: str) -> Path:
+        return self.folder / (hashlib.sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16] + ".json")
+
+    def load(self, session: str) -> SessionState:
+        return _load(self.path(session)) or SessionState(session)
+
+    def save(self, state: SessionState) -> None:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        path = self.path(state.session)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(state), ensure_ascii=True), encoding="ascii")
+        os.replace(temporary, path)
+
+    def all(self) -> list[SessionState]:
+        if not self.folder.is_dir():
+            return []
+        found = (_load(path) for path in sorted(self.folder.glob("*.json")))
+        return [state for state in found if state is not None]
+
+
+def _load(path: Path) -> SessionState | None:
+    try:
+        raw = json.loads(path.read_bytes())
+        pending = {key: Pending(**value) for key, value in raw.pop("pending").items()}
+        return SessionState(**raw, pending=pending)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

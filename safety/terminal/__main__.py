@@ -1,0 +1,5 @@
+"""``python -m safety.terminal``: for environments without the console script."""
+
+from safety.terminal.main import entry
+
+entry()

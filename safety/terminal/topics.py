@@ -1,0 +1,119 @@
+"""``git safety help``: the first screen, the list of all verbs, and short pages on what is not a verb."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from safety.terminal.arguments import UsageError, parser
+from safety.terminal.verbs import BY_NAME, VERBS
+
+TOPICS: dict[str, tuple[str, str]] = {
+    "handles": (
+        "How turns, calls and snapshots are named",
+        """\
+t14        a turn: one exchange with an agent, or one command under `git safety run`
+t14.2      its second tool call
+@          the newest turn; @- the one before, @-- the one before that
+NAME       a name given with `git safety pin` or `git safety snapshot -m`
+abcdefgh   the start of an operation's id, as `git safety log -v` shows it
+
+Numbers count per folder and are never used twice.""",
+    ),
+    "not-covered": (
+        "What no snapshot holds",
+        """\
+Not held, and listed by name with the reason:
+  files over 32 MiB, and what goes over 256 MiB in one call     snapshots.max_file_mib, snapshots.max_call_mib
+  ignored files over 256 KiB                                    snapshots.ignored_max_kib
+  ignored dependency, build and cache folders                   snapshots.skip_dirs
+  other file systems mounted inside, sockets, pipes, devices, what cannot be read
+
+See them:         git safety log --not-covered
+Take one in now:  git safety snapshot PATH
+
+Never undone: what left this machine (pushes, requests, databases elsewhere), and changes outside of the folder whose paths the
+agent did not name. The store is on the same disk under the same user: it is no backup, and no sandbox.""",
+    ),
+    "exit-codes": (
+        "What the exit codes say",
+        """\
+0   done
+1   failed; nothing was changed
+2   the command line could not be understood
+3   done, but something was kept or left out; the output names it
+4   nothing to do, or a question that nobody could answer; the exact command is printed
+
+`run` gives the command's own code (128 + n for a signal). 125: git-safety itself failed before the start, which happens only with
+`fail_closed`; 126 and 127 as in a shell. A dry run gives 0, 3 or 4 by the same rule.""",
+    ),
+    "settings": (
+        "Where settings are, and the common ones",
+        """\
+Yours:          ~/.config/git-safety/settings.json ($XDG_CONFIG_HOME, $GIT_SAFETY_CONFIG)
+The project's:  .git-safety.json, which may only make things stricter
+
+  {"snapshots": {"max_file_mib": 64}, "store": {"keep_days": 14}, "ui": {"pager": "never"}}
+
+snapshots.max_file_mib 32, .max_call_mib 256, .ignored_max_kib 256, .skip_dirs
+store.max_mib 2048, .min_free_percent 5, .keep_days 30, .keep_operations 2000
+run.quiet_s 10
+fail_closed false            true: nothing runs that could not be recorded first
+ui.color auto, ui.pager auto""",
+    ),
+    "environment": (
+        "Variables that are read",
+        """\
+GIT_SAFETY_HOME     where the store is (default: $XDG_STATE_HOME/git-safety, ~/.local/state/git-safety)
+GIT_SAFETY_CONFIG   your settings file
+NO_COLOR            no colours
+GIT_PAGER, PAGER    the pager, as for git; `git --no-pager safety log` goes without
+GIT_DIR and its kin are ignored: they leak from git's hooks. For another folder: git -C DIR safety ...""",
+    ),
+    "privacy": (
+        "What is stored, where, and how to get rid of it",
+        """\
+Copies of your files, including small ignored ones such as .env, in ~/.local/state/git-safety, readable by you alone, not
+encrypted. Nothing goes over the network: no telemetry, no update check.
+
+How much:                      git safety status
+Remove one path from history:  git safety purge PATH
+Drop what is old:              git safety store forget && git safety store prune""",
+    ),
+}
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """``help``: the first screen without a word, else the page of that verb or topic. Raises UsageError for an unknown one."""
+    if not argv:
+        sys.stdout.write(first_screen())
+        return 0
+    word = argv[0]
+    if word in ("-h", "--help", "all", "verbs", "topics"):
+        sys.stdout.write(all_verbs())
+    elif word in TOPICS:
+        sys.stdout.write(TOPICS[word][1] + "\n")
+    elif word in BY_NAME:
+        parser(BY_NAME[word]).print_help()
+    else:
+        raise UsageError(f"no help on {word!r}", "git safety help all")
+    return 0
+
+
+def first_screen() -> str:
+    """The verbs that a beginner needs, and where the rest is."""
+    lines = ["git safety: undo for coding agents", "", "usage: git safety VERB [options]", ""]
+    lines += _table((verb.name, verb.summary) for verb in VERBS if verb.first)
+    lines += ["", "See it work:   git safety demo", "On one verb:   git safety undo -h", "All the rest:  git safety help all", ""]
+    return "\n".join(lines)
+
+
+def all_verbs() -> str:
+    """Every verb and topic."""
+    lines = ["Verbs (git safety VERB -h):", *_table((verb.name, verb.summary) for verb in VERBS)]
+    lines += ["", "Topics (git safety help TOPIC):", *_table((name, page[0]) for name, page in TOPICS.items()), ""]
+    return "\n".join(lines)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"  {name:<12} {text}" for name, text in rows]

@@ -1,0 +1,113 @@
+"""``git safety watch``: prints the paths that change in the workspace, until it is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import BinaryIO
+
+from safety.plumbing.repo import find_root
+from safety.terminal.arguments import UsageError
+from safety.terminal.dispatch import working_folder
+from safety.terminal.main import state_folder
+from safety.terminal.text import quote_path
+from safety.watch.observer import Batch, Observer, Skip, WatchFailed
+
+_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Prints until SIGTERM, SIGINT or SIGHUP, or until nobody reads any more; then gives 0.
+
+    Paths are relative to the current folder. In the ``json`` format each line is an object with ``path``; one with ``complete``
+    false says that more may have changed.
+    """
+    form = parse(argv)
+    ends = {number for number in _ENDS if signal.getsignal(number) != signal.SIG_IGN}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    try:
+        here = os.path.realpath(working_folder(environ))
+        root = find_root(here) or here
+        printer = Printer(form, root, here, sys.stdout.buffer)
+        observer = Observer(root, printer, skip=state_inside(root, environ))
+        printer.observer = observer
+        observer.start()
+        signal.sigwait(ends)
+        observer.stop()
+    finally:
+        while signal.sigpending() & ends:
+            signal.sigwait(ends)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if observer.problem:
+        raise WatchFailed(f"nothing more is heard: {observer.problem}", "sysctl fs.inotify.max_user_watches=1048576")
+    return 0
+
+
+def parse(words: Sequence[str]) -> str:
+    """The format. ``--json``, which every verb has, is short for ``--format json``."""
+    left, form = list(words), "paths"
+    while left:
+        option, equals, value = left.pop(0).partition("=")
+        if option == "--json" and not equals:
+            form = "json"
+        elif option == "--format" and (equals or left):
+            form = value if equals else left.pop(0)
+        else:
+            raise UsageError(f"watch does not know {option!r}", "git safety watch -h")
+    if form not in _FORMATS:
+        raise UsageError(f"no format {form!r}; there are {', '.join(_FORMATS)}", "git safety watch -h")
+    return form
+
+
+def state_inside(root: bytes, environ: Mapping[str, str]) -> Skip:
+    """Takes our own state folder and what is below it, should it lie below ``root``."""
+    state = os.path.realpath(os.fsencode(state_folder(environ)))
+    top = root.rstrip(b"/") + b"/"
+    own = state[len(top) :] if state.startswith(top) else None
+    return lambda path: own is not None and (path == own or path.startswith(own + b"/"))
+
+
+class Printer:
+    """Writes batches to a stream, flushed at once. Ends the process in peace when nobody reads, or nothing is heard, any more."""
+
+    observer: Observer | None = None
+
+    def __init__(self, form: str, root: bytes, here: bytes, stream: BinaryIO) -> None:
+        self._line = _FORMATS[form]
+        self._json = form == "json"
+        self._root = root
+        self._here = here
+        self._stream = stream
+        self._warned = False
+
+    def __call__(self, batch: Batch) -> None:
+        lines = [self._line(os.path.relpath(os.path.join(self._root, path), self._here)) for path in batch.paths]
+        if not batch.complete and self._json:
+            lines.append(b'{"complete": false}\n')
+        try:
+            self._stream.write(b"".join(lines))
+            self._stream.flush()
+        except OSError:
+            self._end()
+        if not batch.complete and not self._json and not self._warned:
+            self._warned = True
+            sys.stderr.write("git-safety: more may have changed than is listed\n")
+        if self.observer is not None and self.observer.problem:
+            self._end()
+
+    def _end(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _path_line(path: bytes) -> bytes:
+    return quote_path(path).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def _json_line(path: bytes) -> bytes:
+    return json.dumps({"path": path.decode("utf-8", "surrogateescape")}).encode() + b"\n"
+
+
+_FORMATS: Mapping[str, Callable[[bytes], bytes]] = {"paths": _path_line, "json": _json_line}

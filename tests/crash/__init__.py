@@ -1,0 +1,1 @@
+"""SIGKILL and races injected at system calls."""

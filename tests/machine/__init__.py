@@ -1,0 +1,1 @@
+"""Random sequences of what an agent, a user and git can do, held to the invariants."""

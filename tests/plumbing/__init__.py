@@ -1,0 +1,1 @@
+"""``safety/plumbing`` against real git."""

@@ -1,0 +1,140 @@
+"""Who may import whom, who may use what, and which names the package must not have."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "safety"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Imports go down only; rooms on one floor are strangers.
+FLOORS = {
+    **dict.fromkeys(("__init__", "net"), 11),
+    "terminal": 10,
+    **dict.fromkeys(("daemon", "agent"), 9),
+    "adapters": 8,
+    "runtime": 7,
+    "tools": 6,
+    "commands": 5,
+    "session": 4,
+    "gate": 3,
+    **dict.fromkeys(("store", "watch", "policy"), 2),
+    **dict.fromkeys(("hooks", "plumbing"), 1),
+    **dict.fromkeys(("types", "faults", "release"), 0),
+}
+
+# What only some may use, and who. A folder stands for all in it.
+LICENCES = {
+    # The child of `run` and the pager need the terminal; everything else is git.
+    "subprocess": ("plumbing/", "terminal/run.py", "terminal/pager.py"),
+    "os.environ": ("runtime/", "terminal/main.py"),  # the process's own entry, which hands it on
+    "print": ("terminal/",),
+    "rich": ("terminal/",),
+    "watchdog": ("watch/observer.py",),
+    "pygit2": ("plumbing/odb.py",),
+    "git": ("plumbing/",),
+}
+
+# The top level of the vulnerability scanner that shares our import name. Where no names meet, both work in one environment.
+SCANNER = """
+    __init__ __main__ alerts asyncio_patch auth cli cli_util cli_utils codebase codebase_utils config console constants
+    decorators emoji encoding error_handlers errors events firewall formatter formatters init logs_helpers meta models
+    output_utils platform safety safety_policy_file scan templates tool util utils
+"""
+SCANNERS_ROOT = '__author__ = """safetycli.com"""\n__email__ = "cli@safetycli.com"\n'
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports, also inside functions, as a full name."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = (["safety", *path.relative_to(PACKAGE).parts[:-1]][: -node.level + 1 or None]) if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def uses(path: Path) -> Iterator[str]:
+    """The names of LICENCES that a file makes use of."""
+    for name in imports(path):
+        yield from (licence for licence in LICENCES if f"{name}.".startswith(f"{licence}."))
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            yield "print"
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
+            if node.attr in ("environ", "environb", "getenv", "getenvb"):
+                yield "os.environ"
+            if node.attr in ("system", "popen", "fork", "forkpty") or node.attr.startswith(("spawn", "exec", "posix_spawn")):
+                yield "subprocess"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path: Path) -> None:
+    """No module imports from its own floor's other rooms, from above, or from the package root."""
+    here = room(path)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "safety":
+            assert len(parts) > 1 and parts[1] in FLOORS, f"{name} is imported from the package root"
+            assert parts[1] == here or FLOORS[parts[1]] < FLOORS[here], f"{here} may not import {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_each_thing_is_used_where_it_may_be(path: Path) -> None:
+    """Processes, the environment, output and third-party packages each have their rooms."""
+    for licence in uses(path):
+        assert str(path.relative_to(PACKAGE)).startswith(LICENCES[licence]), f"{licence} is used in {path.relative_to(PACKAGE)}"
+
+
+def test_no_name_is_shared_with_the_scanner() -> None:
+    """Of our top-level names only ``__init__`` is one of the scanner's too, in whatever case."""
+    ours = {entry.name.removesuffix(".py").lower() for entry in PACKAGE.iterdir() if entry.name != "__pycache__"}
+    assert ours & set(SCANNER.split()) == {"__init__"}
+    assert ours - {"py.typed"} <= set(FLOORS), "a new room needs a floor"
+
+
+@pytest.mark.parametrize("root", ["ours", "the scanner's", "none"])
+def test_the_package_root_is_not_needed(root: str, tmp_path: Path) -> None:
+    """``import safety`` imports nothing else; and with the scanner's own file there, or none at all, the door still opens."""
+    home = tmp_path / "safety"
+    home.mkdir()
+    for entry in PACKAGE.iterdir():
+        if entry.name != "__init__.py":
+            (home / entry.name).symlink_to(entry)
+    if root != "none":
+        own = (PACKAGE / "__init__.py").read_text()
+        (home / "__init__.py").write_text(own if root == "ours" else SCANNERS_ROOT)
+    loaded = "import sys; before = set(sys.modules); import safety; print(*sorted(set(sys.modules) - before))"
+    assert python(loaded, tmp_path).split() == ["safety"]
+    assert python("from safety.terminal.main import main; print(main(['undo', '-h'], {}))", tmp_path).splitlines()[-1] == "0"
+
+
+def test_the_version_costs_little() -> None:
+    """``--version`` loads neither the parser, nor the drawing, nor any third-party package."""
+    code = "import sys; old = set(sys.modules); from safety.terminal.main import main; main(['--version'], {})"
+    loaded = set(python(f"{code}; print(*set(sys.modules) - old)", PACKAGE.parent).split())
+    assert not loaded & {"argparse", "json", "re", "typing", "dataclasses", "subprocess", "rich", "pygit2", "watchdog"}
+
+
+def python(code: str, folder: Path) -> str:
+    """What a fresh interpreter prints for ``code``, with ``folder`` first on its path."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

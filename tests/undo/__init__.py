@@ -1,0 +1,1 @@
+"""What undo and redo promise, one behaviour a test, through the hook and the command line."""

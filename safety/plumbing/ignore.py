@@ -13,11 +13,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from safety.plumbing.run import Git
+from safety.plumbing.run import Git, GitError
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = 4  # of one answer: source, line number, pattern, path
-_ODD_PATHS = 8  # that one call puts up with
 
 
 class IgnoreRules:
@@ -48,31 +47,30 @@ class IgnoreRules:
         links = _Links(self._root)
         asked = [path for path in paths if _inside(path) and not links.above(path)]
         found: set[bytes] = set()
-        for last_try in (*[False] * _ODD_PATHS, True):
-            answered = self._ask(asked, found, fatal=last_try)
-            # git stops for good at a path it finds odd (a folder that just became a link): the one after the last it answered.
-            asked = asked[answered + 1 :]
-            if not asked:
-                break
+        while asked:
+            # git stops for good at a path below a link, and a folder may just have become one: go on after it.
+            asked = asked[self._ask(asked, found) + 1 :]
         return found
 
-    def _ask(self, paths: list[bytes], found: set[bytes], fatal: bool) -> int:
-        """Adds the ignored ones to ``found``; gives how many paths git answered before it stopped."""
-        if not paths:
-            return 0
+    def _ask(self, paths: list[bytes], found: set[bytes]) -> int:
+        """Adds the ignored ones to ``found``; gives how many paths git answered before one that is below a link."""
         done = self._git.store(
             self._scan_dir,
             [*self.arguments, "check-ignore", "-z", "--stdin", "--no-index", "--verbose", "--non-matching"],
             work_tree=self._root,
             input=b"".join(self._question(path) + b"\0" for path in paths),
-            ok=(0, 1) if fatal else (0, 1, 128),
+            ok=(0, 1, 128),
             extra_env={"GIT_LITERAL_PATHSPECS": "0"},  # check-ignore refuses the other value
         )
         fields = done.stdout.split(b"\0")
+        answered = len(fields) // _FIELDS
+        if answered < len(paths) and not _Links(self._root).above(paths[answered]):
+            text = f"git check-ignore failed ({done.returncode}) at {os.fsdecode(paths[answered])}"
+            raise GitError(text, (b"check-ignore",), done.returncode, done.stderr)
         for path, pattern in zip(paths, fields[2::_FIELDS], strict=False):
             if pattern and not pattern.startswith(b"!"):
                 found.add(path)
-        return len(fields) // _FIELDS
+        return answered
 
     def _question(self, path: bytes) -> bytes:
         # With a trailing slash git takes `build/*` to match `build/` itself; yet only so does it know a gone folder for one.

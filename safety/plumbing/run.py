@@ -346,7 +346,7 @@ class Git:
         if not self._user_prefix:
             self._user_prefix = (self.program(), *_settings(FIXED_SETTINGS))
         env = dict(self._user_env)
-        parent = os.path.dirname(root.rstrip(b"/"))
+        parent = os.path.dirname(os.path.realpath(root))
         if parent and b":" not in parent:  # the list of ceilings has no way to write a colon
             env["GIT_CEILING_DIRECTORIES"] = parent
         env.update(extra or {})

@@ -440,13 +440,20 @@ class _Runner:
         with Tree(self.place.root) as tree:
             hands = Exchanger(tree, self.place.odb, self.job.id)
             ordered = _in_order(acting)
+            flushed = False
             for number, step in enumerate(ordered):
+                if not flushed and not _is_removed_file(step):
+                    self._drop_displaced(hands)  # or a folder that is to go would still hold what was moved aside in it
+                    flushed = True
                 self.outcome.steps.append(self._file(hands, step))
                 if number % 64 == 0:
                     self.progress(number, len(ordered))
-            for path in hands.finish():
-                self.outcome.kept.append(f"{os.fsdecode(path)} was written to while it was set back; that version is in the store")
+            self._drop_displaced(hands)
             self._modes_of_directories(tree, ordered)
+
+    def _drop_displaced(self, hands: Exchanger) -> None:
+        for path in hands.finish():
+            self.outcome.kept.append(f"{os.fsdecode(path)} was written to while it was set back; that version is in the store")
 
     def _file(self, hands: Exchanger, step: Step) -> Step:
         try:
@@ -678,9 +685,13 @@ def _own_directory(snapshot: Snapshot, member: bytes, root: bytes) -> bytes | No
     return None if found is None else found.own
 
 
+def _is_removed_file(step: Step) -> bool:
+    return isinstance(step.target, Absent) and not (isinstance(step.ours, Present) and step.ours.kind == "dir")
+
+
 def _in_order(steps: Sequence[Step]) -> list[Step]:
     """Removals of files, then of directories deepest first, then what is to exist, parents first."""
-    removed = [s for s in steps if isinstance(s.target, Absent) and not (isinstance(s.ours, Present) and s.ours.kind == "dir")]
+    removed = [s for s in steps if _is_removed_file(s)]
     folders = [s for s in steps if isinstance(s.target, Absent) and isinstance(s.ours, Present) and s.ours.kind == "dir"]
     exist = [s for s in steps if isinstance(s.target, Present)]
     swaps = [s for s in exist if isinstance(s.target, Present) and isinstance(s.ours, Present) and s.ours.kind == "dir" and s.target.kind != "dir"]

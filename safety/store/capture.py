@@ -513,12 +513,12 @@ class Scan:
         assert repository is not None
         path = os.fsdecode(repository.git_dir + b"/index")
         key = member.path.decode("latin-1")
-        try:
-            signature = [str(part) for part in _printable(read_signature(path))]
-        except OSError:
+        found = read_signature(path)
+        if found is None:
             self.editor.remove_index(member.path)
             cache.indexes.pop(key, None)
             return
+        signature = [part.hex() if isinstance(part, bytes) else str(part) for part in found]
         if cache.indexes.get(key) == signature and self.snapshot.index_id(member.path) is not None:
             return
         cache.indexes[key] = signature
@@ -580,10 +580,6 @@ class Scan:
 def everything(place: Place, before: ObjectId | None, limits: Limits | None = None) -> Draft:
     """A draft that knows the whole workspace anew."""
     return Scan(place, before, limits=limits).run()
-
-
-def _printable(signature: tuple[object, ...]) -> list[object]:
-    return [part.hex() if isinstance(part, bytes) else part for part in signature]
 
 
 def _entries_of(snapshot: Snapshot) -> Iterable[IndexEntry]:

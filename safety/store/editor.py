@@ -36,8 +36,9 @@ class Editor:
         it. Absent removes what is at and below. Unknown does too, but under the reason ``ignored-directory`` what was captured below
         stays. Raises ValueError for a path no file can have and for an absolute one in the area ``work``.
         """
-        names = components(path)
-        number = AREA_NUMBERS[area]
+        names, number = components(path), AREA_NUMBERS[area]
+        if names == [OUTSIDE]:
+            raise ValueError("nothing is recorded of the file system's root itself")
         if isinstance(state, Absent):
             self._remove(names)
         elif isinstance(state, Unknown):
@@ -159,7 +160,7 @@ class Editor:
 
 
 def _check_place(names: list[bytes], area: int) -> None:
-    if not names or names == [OUTSIDE]:
-        raise ValueError("the workspace and the file system's root are directories, always")
+    if not names:
+        raise ValueError("the workspace itself is a directory, always")
     if area == WORK and names[0] == OUTSIDE:
         raise ValueError("what lies outside the workspace does not belong into the area work")

@@ -134,7 +134,7 @@ class Level:
         if found is not None:
             return self.file_state(name, found[1])
         child = self.child(name)
-        if child.is_recorded:
+        if child.is_recorded or name == OUTSIDE:
             return Present("dir", child.mark.mode, b"")
         return self.missing_state(name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 from safety.store.chunks import write_text
-from safety.store.levels import AREAS, Level
+from safety.store.levels import AREAS, NO_AREAS, Level
 from safety.store.marks import META, NO_MARK, PLAIN_DIRECTORY, Mark, serialize_mark, usual_mode
 from safety.store.names import OUTSIDE
 from safety.store.trees import EXECUTABLE, FILE, LINK, TREE, Entry, TreeItem
@@ -184,13 +184,13 @@ class Node:
         for (mode, _, oid), name in zip(items, names, strict=True):
             self.put_file(name, area, (_git_mode(mode), oid), _permission_bits(mode), None)
 
-    def written(self, below: dict[bytes, Written]) -> Written:
+    def written(self, below: dict[bytes, Written], *, is_root: bool) -> Written:
         """Writes this directory; ``below`` has what became of the touched directories in it."""
         level, reader = self.level, self.level.reader
         work, private, git = (reader.changed(level.areas[area], self._changes(area, below)) for area in NUMBERS)
         meta_changes: dict[bytes, Entry | None] = {name: _tree_entry(trees[-1]) for name, trees in below.items()}
-        has_content = work is not None or private is not None or git is not None
-        mark = self._settled_mark(has_content or bool(self.mark.unknown) or self._has_marks_below(meta_changes))
+        is_implied = is_root or (work, private, git) != NO_AREAS or bool(self.mark.unknown) or self._has_marks_below(meta_changes)
+        mark = self._settled_mark(is_implied)
         if mark is not level.mark and mark != level.mark:
             text = serialize_mark(mark)
             meta_changes[META] = write_text(reader.odb, text) if text else None
@@ -267,7 +267,8 @@ def write_nodes(root: Node) -> Written:
         nodes.extend(node.children.values())
     done: dict[int, Written] = {}
     for node in reversed(nodes):
-        done[id(node)] = node.written({name: done.pop(id(child)) for name, child in node.children.items()})
+        below = {name: done.pop(id(child)) for name, child in node.children.items()}
+        done[id(node)] = node.written(below, is_root=node is root)
     return done[id(root)]
 
 

@@ -24,7 +24,7 @@ _FILES = {
     ".gitignore": ".env\n",
 }
 _YOURS = {"notes.txt": "call the bank\n", ".env": "API_KEY=not-a-real-one\n"}
-_WRECK = ("sh", "-c", "rm -rf src .env notes.txt; echo done > README.md; git commit -qam 'clean up'; git branch -qD idea")
+_WRECK = ("sh", "-c", "rm -rf src .env notes.txt; echo done > README.md; git commit -qam cleanup; git branch -qD idea")
 # Git keeps these for itself; undo adds to the logs and leaves new objects to git's own clean-up.
 _NOT_COMPARED = (".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG")
 

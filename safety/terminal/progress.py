@@ -15,13 +15,13 @@ QUIET_S = 1.0
 class Progress:
     """Called by an engine as ``progress(label, done, total)``; draws from the second on which the work has gone on too long.
 
-    ``total`` None: the end is not known. Cheap to call often; `clear` takes the bar away.
+    ``total`` None: the end is not known. Cheap to call often; `clear` takes the bar away. ``started``: a time of ``time.monotonic``.
     """
 
-    def __init__(self, stream: TextIO, enabled: bool, clock: float | None = None) -> None:
+    def __init__(self, stream: TextIO, enabled: bool, started: float | None = None) -> None:
         self._stream = stream
         self._enabled = enabled
-        self._start = time.monotonic() if clock is None else clock
+        self._start = time.monotonic() if started is None else started
         self._bar: Bar | None = None
         self._tasks: dict[str, TaskID] = {}
 

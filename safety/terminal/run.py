@@ -1,7 +1,8 @@
 """``git safety run``: any command under protection. It keeps its terminal, its descriptors, its signals and its exit code.
 
-The command stays in our process group, so Ctrl-C, Ctrl-Z and the terminal's other signals reach it as they would without us. We block
-them and only wait: what the terminal sent is left alone, what another process sent to us is passed on, and we stop when it stops.
+The command stays in our process group, so Ctrl-C, Ctrl-Z and the terminal's other signals reach it as they would without us. We
+block them and only wait: what the terminal sent is left alone, what another process sent to us is passed on, and we stop when it
+stops.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from safety.terminal.arguments import UsageError
+from safety.terminal.progress import Progress
 from safety.terminal.protect import Protection, Summary
 from safety.terminal.text import clean, count
 
@@ -42,7 +44,7 @@ class RunArgs:
 
     command: tuple[str, ...]
     quiet: bool = False
-    name: str = "run"
+    name: str = ""
     summary: str = ""
 
 
@@ -65,7 +67,7 @@ def parse(words: Sequence[str]) -> RunArgs:
             raise UsageError(f"unknown option {word}; the command comes after --", "git safety run -h")
     if not left:
         raise UsageError("no command to run", "git safety run -- COMMAND")
-    return RunArgs(tuple(left), "quiet" in found, found.get("name") or "run", found.get("json", ""))
+    return RunArgs(tuple(left), "quiet" in found, found.get("name", ""), found.get("json", ""))
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -75,29 +77,38 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """
     args = parse(argv)
     report = _SummaryFile(args.summary) if args.summary else None
+    code, summary = _run(args, environ)
+    if summary.turns and not args.quiet and os.isatty(sys.stderr.fileno()):
+        _say(summary_line(summary))
+    if report is not None:
+        report.write({"command": list(args.command), "exit_code": code, **summary.as_json()})
+    return code
+
+
+def _run(args: RunArgs, environ: Mapping[str, str]) -> tuple[int, Summary]:
     program, code = find_program(args.command[0], environ)
     if code:
         _say(f"{args.command[0]}: {program}")
-        _leave(report, args, code, Summary())
-        return code
+        return code, Summary()
+    protection = Protection(_folder(), args.command, args.name, environ)
+    progress = Progress(sys.stderr, os.isatty(sys.stderr.fileno()))
     try:
-        protection = Protection.begin(_folder(), args.command, args.name, environ)
+        protection.begin(progress)
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
-    if protection.problem:
-        _say(f"not protected: {protection.problem}")
-        if protection.fail_closed:
-            _say("the command was not run, because fail_closed is on")
-            _leave(report, args, NOT_STARTED, Summary(problem=protection.problem))
-            return NOT_STARTED
+        return 128 + signal.SIGINT, protection.finish("not started")
+    finally:
+        progress.clear()
+    before = protection.problem
+    if before:
+        _say(f"not protected: {before}")
+    if protection.denied:
+        _say("the command was not run, because fail_closed is on")
+        return NOT_STARTED, protection.finish("not started")
     with Signals() as signals:
         code, summary = _supervise(program, args, environ, protection, signals)
-    if summary.problem and summary.problem != protection.problem:
+    if summary.problem != before:
         _say(f"not protected: {summary.problem}")
-    if summary.turns and not args.quiet and _is_terminal(sys.stderr.fileno()):
-        _say(summary_line(summary))
-    _leave(report, args, code, summary)
-    return code
+    return code, summary
 
 
 def _supervise(
@@ -166,7 +177,7 @@ def start(program: str, command: Sequence[str], environ: Mapping[str, str], mask
     """
     usual = [signal.SIGPIPE, signal.SIGXFSZ]  # ignored by Python
     try:
-        return os.posix_spawn(program, command, environ, setsigmask=mask, setsigdef=usual)
+        return os.posix_spawn(program, list(command), environ, setsigmask=mask, setsigdef=usual)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
@@ -258,6 +269,8 @@ def summary_line(summary: Summary) -> str:
     if len(summary.turns) > 1:
         return f"{summary.turns[0].handle} … {summary.turns[-1].handle}, git safety log"
     turn = summary.turns[0]
+    if turn.not_covered and not turn.changed and not turn.removed:
+        return f"{turn.handle} changed {count(turn.not_covered, 'file')} that no snapshot holds: git safety show {turn.handle}"
     changed = [f"changed {count(turn.changed, 'file')}"] if turn.changed else []
     removed = [f"removed {turn.removed}" if changed else f"removed {count(turn.removed, 'file')}"] if turn.removed else []
     said = ", ".join(changed + removed) or "changed the state of git"
@@ -271,20 +284,12 @@ def _say(text: str) -> None:
         print(f"git-safety: {clean(text)}", file=sys.stderr, flush=True)
 
 
-def _is_terminal(descriptor: int) -> bool:
-    return os.isatty(descriptor)
-
-
-def _folder() -> bytes | None:
+def _folder() -> bytes:
+    """The current folder; empty if it is gone."""
     try:
         return os.getcwdb()
     except OSError:
-        return None
-
-
-def _leave(report: _SummaryFile | None, args: RunArgs, code: int, summary: Summary) -> None:
-    if report is not None:
-        report.write({"command": list(args.command), "exit_code": code, **summary.as_json()})
+        return b""
 
 
 class _SummaryFile:
@@ -293,7 +298,7 @@ class _SummaryFile:
     def __init__(self, name: str) -> None:
         self._name = os.path.abspath(name)
         try:
-            self._file = open(self._name, "ab")
+            self._file = open(self._name, "ab")  # noqa: SIM115 - held while the command runs
         except OSError as error:
             raise UsageError(f"cannot write {name}: {error.strerror}", "git safety run -h") from error
 

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
-from safety.plumbing.repo import find_root
+from safety.runtime.open import state_home
+from safety.store.registry import locate
 from safety.terminal.arguments import UsageError
 from safety.terminal.dispatch import working_folder
-from safety.terminal.main import state_folder
 from safety.terminal.text import quote_path
-from safety.watch.observer import Batch, Observer, Skip, WatchFailed
+from safety.watch.observer import Batch, Observer, WatchFailed
+from safety.watch.skips import inside
 
 _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -29,10 +30,10 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     ends = {number for number in _ENDS if signal.getsignal(number) != signal.SIG_IGN}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
-        here = os.path.realpath(working_folder(environ))
-        root = find_root(here) or here
+        here, home = os.path.realpath(working_folder(environ)), state_home(environ)
+        root = locate(home, here).root
         printer = Printer(form, root, here, sys.stdout.buffer)
-        observer = Observer(root, printer, skip=state_inside(root, environ))
+        observer = Observer(root, printer, skip=inside(root, os.path.realpath(os.fsencode(home))))
         printer.observer = observer
         observer.start()
         signal.sigwait(ends)
@@ -60,14 +61,6 @@ def parse(words: Sequence[str]) -> str:
     if form not in _FORMATS:
         raise UsageError(f"no format {form!r}; there are {', '.join(_FORMATS)}", "git safety watch -h")
     return form
-
-
-def state_inside(root: bytes, environ: Mapping[str, str]) -> Skip:
-    """Takes our own state folder and what is below it, should it lie below ``root``."""
-    state = os.path.realpath(os.fsencode(state_folder(environ)))
-    top = root.rstrip(b"/") + b"/"
-    own = state[len(top) :] if state.startswith(top) else None
-    return lambda path: own is not None and (path == own or path.startswith(own + b"/"))
 
 
 class Printer:

@@ -63,7 +63,8 @@ def wild(repo: RepoBuilder) -> None:
     """A turn that touches all of it."""
     repo.sh("sed -i 's/line 2/agent 2/' a.txt; rm -rf src empty; echo new >new; mkdir -p made/in; echo m >made/in/m")
     repo.sh(
-        "chmod 755 untracked; ln -sfn b.txt link; rm .env; rm tool.sh; mkdir tool.sh; echo t >tool.sh/t; git stash drop -q; git branch -qD other"
+        "chmod 755 untracked; ln -sfn b.txt link; rm .env; rm tool.sh; mkdir tool.sh; echo t >tool.sh/t; "
+        "git stash drop -q; git branch -qD other"
     )
     repo.sh("git add -A; git commit -qm agent; git checkout -q -b agents; echo more >b.txt")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from safety.commands import log, redo, undo
 from safety.commands.args import LogArgs, RedoArgs, UndoArgs
 from safety.commands.report import Ask, LogReport, PathLine, Report, UndoReport, summary
 from safety.faults import SafetyError
 from safety.session import Session
+from safety.store.history import turns
 
 SHOWN_TURNS = 10
 SHOWN_LINES = 20
@@ -20,45 +22,63 @@ class BadCommand(SafetyError):
     code, exit_code = "usage", 2
 
 
-def carry_out(session: Session, prompt: str) -> list[str] | None:
-    """What to tell the user, if the prompt is a command of ours, else None. A command that failed tells why."""
+@dataclass(frozen=True)
+class Done:
+    """What a command came to: ``notices`` for the user, in ``messages`` the one line that the model should know."""
+
+    notices: tuple[str, ...]
+    messages: tuple[str, ...] = ()
+
+
+def carry_out(session: Session, prompt: str) -> Done | None:
+    """Does what the prompt says, if it is a command of ours; else None. A command that failed tells why."""
     words = prompt.split()
     name = words[0][1:] if words and words[0].startswith("/") else ""
-    if name in _LATER and len(prompt.splitlines()) == 1:
-        return [f"git-safety: /{name} does not exist yet; there are {', '.join('/' + known for known in _COMMANDS)}"]
+    if name in _LATER:
+        return Done((f"git-safety: /{name} does not exist yet; there are {', '.join('/' + known for known in _COMMANDS)}",))
     if name not in _COMMANDS:
         return None
     try:
         report = _COMMANDS[name](session, words[1:])
     except SafetyError as error:
-        hint = f" Try: {error.hint}" if error.hint else ""
-        return [f"git-safety: {error.message}.{hint}"]
-    return [*report.notices, "\n".join(_text(report))]
+        hint = f" ({error.hint})" if error.hint else ""
+        return Done((f"git-safety: {error.message}{hint}",))
+    lines = list(_text(report))
+    told = isinstance(report, UndoReport) and not report.nothing
+    return Done((*report.notices, "\n".join(lines)), (f"git-safety: the user typed /{name}. {lines[0]}",) if told else ())
 
 
 def _undo(session: Session, words: Sequence[str]) -> Report:
-    known = _words(words, "/undo [HANDLE | N] [--now]")
-    count = int(known["number"]) if "number" in known else 1
-    return undo.run(session, UndoArgs(handle=known.get("handle", ""), count=count, now="now" in known, confirmed="yes" in known))
+    """The newest turn of this conversation, never another's: whoever types here sees only this one.
+
+    The turn before may have no end on record; whoever types is not waiting for it any more.
+    """
+    known = _words(words, "/undo [HANDLE]", ("handle",))
+    if not (handle := known.get("handle", "")):
+        own = (turn for turn in turns(session.log) if turn.session == session.id and not turn.undone)
+        handle = next((turn.handle for turn in own if undo.has_changes(session, turn)), "")
+    if not handle:
+        return UndoReport(root=session.root, nothing="No turn of this conversation changed anything that is not undone already.")
+    return undo.run(session, UndoArgs(handle=handle, now=True))
 
 
 def _redo(session: Session, words: Sequence[str]) -> Report:
-    known = _words(words, "/redo [HANDLE]")
-    return redo.run(session, RedoArgs(handle=known.get("handle", ""), confirmed="yes" in known))
+    known = _words(words, "/redo [HANDLE]", ("handle",))
+    return redo.run(session, RedoArgs(handle=known.get("handle", "")))
 
 
 def _snapshots(session: Session, words: Sequence[str]) -> Report:
-    known = _words(words, "/snapshots [N]")
+    known = _words(words, "/snapshots [N]", ("number",))
     return log.run(session, LogArgs(limit=int(known.get("number", SHOWN_TURNS))))
 
 
-def _words(words: Sequence[str], usage: str) -> dict[str, str]:
-    """The words as ``number``, ``handle``, ``now``, ``yes``. Raises BadCommand for anything else, and for two of one kind."""
+def _words(words: Sequence[str], usage: str, kinds: Sequence[str]) -> dict[str, str]:
+    """The words by kind, ``number`` or ``handle``. Raises BadCommand for a kind not wanted, or wanted once and given twice."""
     known: dict[str, str] = {}
     for word in words:
-        kind = {"--now": "now", "--yes": "yes", "-y": "yes"}.get(word, "number" if word.isdecimal() else "handle")
-        if kind in known or (kind == "handle" and word.startswith("-")) or word == "0":
-            raise BadCommand(f"{usage} is how it is typed")
+        kind = "number" if word.isdecimal() and int(word) else "handle"
+        if kind not in kinds or kind in known or word.startswith("-"):
+            raise BadCommand(f"it is typed {usage}", "git safety -h")
         known[kind] = word
     return known
 

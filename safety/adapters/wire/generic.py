@@ -1,7 +1,7 @@
 """The generic hook protocol: one JSON object in, one JSON object out, an exit code (docs: the hook protocol).
 
-An event is read by `parse`, carried out by the function in ``_EVENTS``, and answered; each step is a table or a small function. Whatever
-fails is an answer too: the decision that ``fail_closed`` asks for, a notice for the user, code 1, one line on standard error.
+An event is read by `parse`, carried out by its function in ``_EVENTS``, and answered. What fails is an answer too: the decision
+that ``fail_closed`` asks for, a notice for the user, code 1, one line on standard error.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO, TextIO
 
 from safety.adapters.wire.commands import carry_out
@@ -151,7 +151,8 @@ def _turn_pre(session: Session, event: Event) -> Answer:
     done = carry_out(session, event.prompt)
     if done is not None:
         answer.body["handled"] = True
-        answer.tell("notices", done)
+        answer.tell("messages", done.messages)
+        answer.tell("notices", done.notices)
         return answer
     start = session.turn_start(event.prompt)
     if start.handled:
@@ -163,7 +164,7 @@ def _turn_pre(session: Session, event: Event) -> Answer:
 
 def _tool_pre(session: Session, event: Event) -> Answer:
     assert event.call is not None
-    decision = session.pre(event.call)
+    decision = session.pre(_placed(event.call, session.root))
     answer = Answer({"decision": decision.action})
     if decision.reason:
         answer.body["reason"] = decision.reason
@@ -176,8 +177,16 @@ def _tool_pre(session: Session, event: Event) -> Answer:
 
 def _tool_post(session: Session, event: Event) -> Answer:
     assert event.call is not None
-    session.post(event.call, event.result, event.error)
+    session.post(_placed(event.call, session.root), event.result, event.error)
     return Answer()
+
+
+def _placed(call: Call, root: bytes) -> Call:
+    """The call with its paths as snapshots know them: relative to the workspace, absolute outside."""
+    if call.paths is None:
+        return call
+    top = root.rstrip(b"/") + b"/"
+    return replace(call, paths=tuple(path.removeprefix(top) for path in call.paths))
 
 
 def _cwd_changed(session: Session, event: Event) -> Answer:
@@ -255,10 +264,17 @@ def _name(raw: bytes) -> str:
 
 
 def _kind(value: object) -> str:
-    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (type(None), "null"), (bool, "a boolean"), ((int, float), "a number"), (str, "a string"), (list, "a list"), (dict, "an object"),
-    )  # fmt: skip
-    return next((name for kind, name in kinds if isinstance(value, kind)), "nothing")
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "nothing")
+
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "null"),
+    (bool, "a boolean"),
+    ((int, float), "a number"),
+    (str, "a string"),
+    (list, "a list"),
+    (dict, "an object"),
+)
 
 
 class _Fields:
@@ -340,16 +356,20 @@ def declared_paths(tool: str, given: Mapping[str, object], cwd: bytes, home: str
 
 
 def _absolute(texts: Sequence[str], cwd: bytes, home: str) -> tuple[bytes, ...] | None:
-    """The paths as absolute bytes, each once; None if one of them can be no path."""
+    """The paths as absolute bytes, each once, with links on the way resolved; None if one of them can be no path.
+
+    A link at the end counts as itself and as what it leads to: one tool writes through it, another replaces it.
+    """
     found: dict[bytes, None] = {}
     for text in texts:
         path = _bytes(os.path.join(home, text[2:]) if text.startswith("~/") and home else text)
         if path is None:
             return None
-        full = os.path.join(cwd, path)
-        if b".." in full.split(b"/"):  # beyond a link, ".." is not what the text says
-            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
-        found[os.path.normpath(full)] = None
+        full = os.path.join(cwd, path).rstrip(b"/") or b"/"
+        folder, name = os.path.split(full)
+        if name not in (b"", b".", b".."):
+            found[os.path.join(os.path.realpath(folder), name)] = None
+        found[os.path.realpath(full)] = None
     return tuple(found)
 
 

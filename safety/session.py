@@ -18,8 +18,9 @@ from safety.faults import SafetyError
 from safety.store import registry
 from safety.store.apply import journal_file
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
-from safety.store.capture import Draft, Limits, Place, declared, everything
+from safety.store.capture import Draft, declared, everything
 from safety.store.lock import hold
+from safety.store.place import Limits, Place
 from safety.store.oplog import OpLog, Operation, Record
 from safety.store.retention import repack_loose
 from safety.store.snapshot import changes
@@ -199,7 +200,7 @@ class Session:
         head = self.log.head()
         draft = self._everything(replace(self.place.limits, deadline_s=None) if unlimited else None)
         if head is not None and not draft.is_change:
-            draft.settle(draft.tree)
+            draft.settle()
             return head
         return self._append(draft, self._checkpoint_record(None, 0))
 
@@ -253,14 +254,14 @@ class Session:
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
         draft = self._everything() if paths is None else declared(self.place, self._before(), paths)
         if not draft.is_change and self.log.head_id() is not None:
-            draft.settle(draft.tree)
+            draft.settle()
             return None
         return self._append(draft, self._checkpoint_record(paths, state.turn if state.is_open else 0))
 
     def _append(self, draft: Draft, record: Record) -> Operation:
         covered = [item for item in draft.not_covered if item.reason != "ignored-directory"][:200]
         operation = self.log.append(draft.tree, replace(record, not_covered=tuple(covered), git_changed=draft.git_changed))
-        draft.settle(draft.tree)
+        draft.settle()
         return operation
 
     def _save(self, state: SessionState) -> None:
@@ -314,7 +315,7 @@ class Session:
                 record = replace(record, owners=self._settle(record, draft.changed))
             self._append(draft, record)
         elif draft is not None:
-            draft.settle(draft.tree)
+            draft.settle()
         del state.pending[call.id]
         state.finish(call.id, status)
         self._save(state)

@@ -393,6 +393,12 @@ class ErrorReport(Report):
     exit_code: int = 1
 
 
+def telling(lines: tuple[PathLine, ...]) -> tuple[PathLine, ...]:
+    """The lines without the folders that other lines of the same verb lie below: those are told by what is in them."""
+    above = {(each.verb, each.path[:at]) for each in lines for at in range(len(each.path)) if each.path[at : at + 1] == b"/"}
+    return tuple(each for each in lines if not (each.folder and (each.verb, each.path) in above))
+
+
 def summary(lines: tuple[PathLine, ...]) -> dict[Verb, int]:
     """How many paths each verb took, in the fixed order, without ``git`` and without verbs that took none."""
     counts = {verb: sum(line.verb == verb for line in lines) for verb in VERBS if verb != "git"}

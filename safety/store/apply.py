@@ -33,9 +33,9 @@ from safety.plumbing.refs import (
     write_stash,
 )
 from safety.store.anchors import send_back
-from safety.store.capture import Place
-from safety.store.exchange import TEMPORARY_PREFIX, Exchanger, Moved
-from safety.store.files import Tree, observe
+from safety.store.place import Place
+from safety.store.exchange import Exchanger, Moved
+from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.store.gitdir import absolute_path
 from safety.store.gitstate import GitPlan, GitValue, Group, MemberPlace
 from safety.store.restore import KEPT, MERGED, REMOVED, RESTORED, Step
@@ -215,7 +215,7 @@ def sweep_temporaries(place: Place, job: Job, locks: Mapping[str, Sequence[int]]
                 continue
             for name in map(os.fsencode, names):
                 if name.startswith(prefix):
-                    observe(tree, place.odb, (folder + b"/" if folder else b"") + name, None)  # whatever it holds is in the store now
+                    state_of(tree, place.odb, (folder + b"/" if folder else b"") + name)  # whatever it holds is in the store now
                     with contextlib.suppress(OSError):
                         os.unlink(name, dir_fd=tree.directory(folder))
     for lock, (device, inode) in locks.items():
@@ -230,7 +230,7 @@ def remaining(place: Place, job: Job) -> Job:
     steps = []
     with Tree(place.root) as tree:
         for step in job.steps:
-            state, _ = observe(tree, place.odb, step.path, None)
+            state = state_of(tree, place.odb, step.path)
             if state == step.target:
                 continue
             if isinstance(step.ours, Present) and isinstance(state, Absent) and _displaced_exists(tree, place, step, job.id):
@@ -250,7 +250,7 @@ def _displaced_exists(tree: Tree, place: Place, step: Step, tag: str) -> bool:
         return False
     for other in names:
         path = (folder + b"/" if folder else b"") + other
-        if other.startswith(prefix) and observe(tree, place.odb, path, None)[0] == step.ours:
+        if other.startswith(prefix) and state_of(tree, place.odb, path) == step.ours:
             if isinstance(step.target, Absent):
                 return False  # the removal was done; the sweep drops the file
             os.link(other, name, src_dir_fd=tree.directory(folder), dst_dir_fd=tree.directory(folder), follow_symlinks=False)
@@ -460,7 +460,7 @@ class _Runner:
             self._parents(hands.tree, step)
             hands.put(step.path, step.ours, step.target)
         except Moved:
-            now, _ = observe(hands.tree, self.place.odb, step.path, None)
+            now = state_of(hands.tree, self.place.odb, step.path)
             if now == step.target:
                 return step
             return Step(step.path, KEPT, now, now, "changed while it was set back")
@@ -524,7 +524,7 @@ class _Runner:
                     folder = folder.rpartition(b"/")[0]
 
     def _content_state(self, tree: Tree, path: bytes, content: bytes | None) -> PathState:
-        state, _ = observe(tree, self.place.odb, path, None)
+        state = state_of(tree, self.place.odb, path)
         if content is None:
             return ABSENT
         mode = state.mode if isinstance(state, Present) else 0o644

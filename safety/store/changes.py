@@ -9,8 +9,11 @@ from safety.store.indexes import INDEX, member_path
 from safety.store.levels import AREAS, Level, Reader, root_level
 from safety.store.marks import META
 from safety.store.names import join
+from safety.store.trees import Entry
 from safety.store.walk import Wanted, walk_below
 from safety.types import ObjectId
+
+_Side = tuple[Level, bool]  # a directory in one of the snapshots, and whether that is in a git directory there
 
 
 def changes(
@@ -18,8 +21,8 @@ def changes(
 ) -> list[bytes]:
     """Every path whose state differs between two snapshots, sorted.
 
-    Considered is what either records of its own in one of the areas, as ``Snapshot.walk`` gives it: files, links, directories with a
-    record, paths not covered. A path that moved between areas with its state is not a change.
+    Considered is what either records of its own in one of the areas, as ``Snapshot.walk`` gives it: files, links, directories
+    with a record, paths not covered. A path that moved between areas with its state is not a change.
     """
     if old == new:
         return []
@@ -43,40 +46,47 @@ class _Comparison:
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.found: list[bytes] = []
-        self._waiting: list[tuple[Level, Level, bytes, bool]] = []
+        self._waiting: list[tuple[_Side, _Side, bytes]] = []
 
     def run(self, old: Level, new: Level) -> None:
         if old.mark.mode != new.mark.mode and self.wanted.marks(False):
             self.found.append(b"")
-        self._waiting.append((old, new, b"", False))
+        self._waiting.append(((old, False), (new, False), b""))
         while self._waiting:
-            before, after, directory, in_git = self._waiting.pop()
-            if before.is_blank or after.is_blank:
-                there = after if before.is_blank else before
-                self.found += [path for path, _ in walk_below(there, directory, in_git, self.wanted)]
+            before, after, directory = self._waiting.pop()
+            if before[0].is_blank or after[0].is_blank:
+                there = after if before[0].is_blank else before
+                self.found += [path for path, _ in walk_below(there[0], directory, there[1], self.wanted)]
             else:
-                for name in _differing(before, after):
-                    self._compare(before, after, directory, name, in_git)
+                for name in _differing(before[0], after[0]):
+                    self._compare(before, after, directory, name)
 
-    def _compare(self, old: Level, new: Level, directory: bytes, name: bytes, in_git: bool) -> None:
+    def _compare(self, before: _Side, after: _Side, directory: bytes, name: bytes) -> None:
+        (old, old_in_git), (new, new_in_git) = before, after
         old_file, new_file = old.file(name), new.file(name)
         path = join(directory, name)
         if old_file is not None and new_file is not None:
-            areas = {old_file[0], new_file[0]}
-            if areas & self.wanted.numbers and old.file_state(name, old_file[1]) != new.file_state(name, new_file[1]):
+            is_wanted = old_file[0] in self.wanted.numbers or new_file[0] in self.wanted.numbers
+            if is_wanted and old.file_state(name, old_file[1]) != new.file_state(name, new_file[1]):
                 self.found.append(path)
             return
-        old_child, new_child = old.child(name), new.child(name)
-        in_git = in_git or old_child.is_git_only(name) or new_child.is_git_only(name)
-        is_wanted = any(file is not None and file[0] in self.wanted.numbers for file in (old_file, new_file))
-        if not is_wanted and self.wanted.marks(in_git):
-            is_wanted = any(name in level.mark.unknown for level in (old, new)) or any(
-                child.says_so_itself() for child in (old_child, new_child)
-            )
-        if is_wanted and old.state(name) != new.state(name):
-            self.found.append(path)
-        if any(self.wanted.below(child, in_git) for child in (old_child, new_child)):
-            self._waiting.append((old_child, new_child, path, in_git))
+        below = [_below(side, name) for side in (before, after)]
+        if self._has_record(old, name, old_file, below[0]) or self._has_record(new, name, new_file, below[1]):
+            if old.state(name) != new.state(name):
+                self.found.append(path)
+        if any(self.wanted.below(*side) for side in below):
+            self._waiting.append((below[0], below[1], path))
+
+    def _has_record(self, level: Level, name: bytes, file: tuple[int, Entry] | None, child: _Side) -> bool:
+        if file is not None:
+            return file[0] in self.wanted.numbers
+        return self.wanted.marks(child[1]) and (name in level.mark.unknown or child[0].says_so_itself())
+
+
+def _below(side: _Side, name: bytes) -> _Side:
+    level, in_git = side
+    child = level.child(name)
+    return child, in_git or child.is_git_only(name)
 
 
 def _differing(old: Level, new: Level) -> set[bytes]:

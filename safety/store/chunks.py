@@ -1,8 +1,10 @@
-"""Text that grows or changes a little at a time (logs, packed-refs, flag lists), kept in pieces so that a change adds only the pieces it touches.
+"""Text that grows or changes a little at a time (logs, packed-refs, flag lists), kept in pieces so that a change adds only the
+pieces it touches.
 
-Up to 16 kB a text is a blob. Above, it is a tree with the single entry ``%chunks``: a tree of groups, each a tree of chunks, which are blobs; the
-text is all of them in order. Cuts follow from the content alone: a chunk ends after a line whose checksum is low for its length, so
-an edit moves the cuts near it and no others, and equal texts have equal ids. Names are numbers within the group. Source: bup, restic.
+Up to 16 kB a text is a blob. Above, it is a tree with the single entry ``%chunks``: a tree of groups, each a tree of chunks,
+which are blobs; the text is all of them in order. Cuts follow from the content alone: a chunk ends after a line whose checksum
+is low for its length, so an edit moves the cuts near it and no others, and equal texts have equal ids. Names are numbers within
+the group. Source: bup, restic.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ LARGEST_BLOB = 16 << 10
 
 # Appending a line adds at most one chunk, its group and the list of groups: below 16 kB together.
 SMALLEST_CHUNK, USUAL_CHUNK, LARGEST_CHUNK = 1 << 10, 4 << 10, 8 << 10
-SMALLEST_GROUP, USUAL_GROUP, LARGEST_GROUP = 16, 64, 128
+SMALLEST_GROUP, USUAL_GROUP, LARGEST_GROUP = 16, 48, 96
 
 _CUTS_PER_BYTE = (1 << 32) // (USUAL_CHUNK - SMALLEST_CHUNK)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from safety.plumbing.repo import Repository, open_repository
-from safety.store.files import Tree
+from safety.store.files import TEMPORARY_PREFIX, Tree
 from safety.store.snapshot import Snapshot
 from safety.types import Unknown
 
@@ -241,17 +241,19 @@ class Walk:
             place = self.tree.directory(path)
         with os.scandir(place) as entries:
             for entry in entries:
-                name = os.fsencode(entry.name)
-                if entry.is_symlink():
-                    kinds[name] = "link"
-                elif entry.is_dir(follow_symlinks=False):
-                    kinds[name] = "dir"
-                elif entry.is_file(follow_symlinks=False):
+                name = entry.name if type(entry.name) is bytes else os.fsencode(entry.name)
+                if entry.is_file(follow_symlinks=False):
                     kinds[name] = "file"
                     if self.stat_all:
                         self._note_mode(prefix + name, entry.stat(follow_symlinks=False))
+                elif entry.is_symlink():
+                    kinds[name] = "link"
+                elif entry.is_dir(follow_symlinks=False):
+                    kinds[name] = "dir"
                 else:
                     kinds[name] = "other"
+        for name in [name for name in kinds if name.startswith(TEMPORARY_PREFIX)]:
+            del kinds[name]  # left by an undo that was interrupted; its recovery removes it
         return kinds
 
     def _note_mode(self, path: bytes, info: os.stat_result) -> None:

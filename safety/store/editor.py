@@ -1,8 +1,9 @@
-"""The next snapshot's tree, made from an old one and what was put since. The cost follows from what is put, not from what is there.
+"""The next snapshot's tree, made from an old one and what was put since. The cost follows from what is put, not from what is
+there.
 
-Every directory that a put touches gets a node, which holds the old trees of that directory and, by name, what is new. Old trees are read
-when a name is looked for. ``finish`` writes the touched directories from the bottom up. The result depends on the states alone:
-the same states give the same tree, whatever the order of the puts and the history of the old tree.
+Every directory that a put touches gets a node, which holds the old trees of that directory and, by name, what is new. Old trees
+are read when a name is looked for. ``finish`` writes the touched directories from the bottom up. The result depends on the
+states alone: the same states give the same tree, whatever the order of the puts and the history of the old tree.
 """
 
 from __future__ import annotations
@@ -28,25 +29,29 @@ class Editor:
         self._tree = tree
         self._root = Node(root_level(self._reader, tree))
         self._indexes: dict[bytes, Entry | None] = {}
+        # Files mostly come directory by directory. Forgotten as soon as something other than a file in that directory is put.
+        self._near: tuple[list[bytes], Node, Shade] | None = None
 
     def put(self, path: bytes, state: PathState, area: str = "work") -> None:
         """Sets what is at ``path``; the newest put wins. ``area`` is where a file's or link's content goes.
 
         A file or link replaces everything at and below its path, and each file on the way to it. A directory leaves what is below
-        it. Absent removes what is at and below. Unknown does too, but under the reason ``ignored-directory`` what was captured below
-        stays. Raises ValueError for a path no file can have and for an absolute one in the area ``work``.
+        it. Absent removes what is at and below. Unknown does too, but under the reason ``ignored-directory`` what was captured
+        below stays. Raises ValueError for a path no file can have and for an absolute one in the area ``work``.
         """
         names, number = components(path), AREA_NUMBERS[area]
         if names == [OUTSIDE]:
             raise ValueError("nothing is recorded of the file system's root itself")
+        if isinstance(state, Present) and state.kind != "dir":
+            self._put_file(names, number, self._entry(state, number), state)
+            return
+        self._near = None
         if isinstance(state, Absent):
             self._remove(names)
         elif isinstance(state, Unknown):
             self._put_unknown(names, state)
-        elif state.kind == "dir":
-            self._put_directory(names, state.mode & 0o7777)
         else:
-            self._put_file(names, number, self._entry(state, number), state)
+            self._put_directory(names, state.mode & 0o7777)
 
     def put_git(self, path: bytes, data: bytes, mode: int) -> Present:
         """Sets a file of the git area from its content, in chunks when it is big; gives the state it then has."""
@@ -58,12 +63,14 @@ class Editor:
         return state
 
     def put_tree(self, directory: bytes, items: Iterable[TreeItem], area: str = "work") -> None:
-        """Sets all files and links that a directory has in one area, at once; directories below it stay unless a file has their name.
+        """Sets all files and links that a directory has in one area, at once; directories below it stay unless a file has their
+        name.
 
         Names are plain, in any order. A mode is git's or all of ``st_mode``: type and permission bits.
         """
         names, number = components(directory), AREA_NUMBERS[area]
         _check_place([*names, b"%"], number)
+        self._near = None
         node, shade = self._open(names)
         items = list(items)
         encoded = encode_all([name for _, name, _ in items])
@@ -105,7 +112,10 @@ class Editor:
 
     def _put_file(self, names: list[bytes], area: int, entry: Entry, state: Present) -> None:
         _check_place(names, area)
-        node, shade = self._open(names[:-1])
+        directory = names[:-1]
+        if self._near is None or self._near[0] != directory:
+            self._near = (directory, *self._open(directory))
+        _, node, shade = self._near
         node.put_file(names[-1], area, entry, state.mode & 0o7777, state.inode)
         shade.appeared(names, is_file=True)
 
@@ -148,7 +158,8 @@ class Editor:
         shade.vanished(names)
 
     def _open(self, names: Sequence[bytes]) -> tuple[Node, Shade]:
-        """The node of a directory, with no file left on the way to it, and the nearest directory on the way that is not covered."""
+        """The node of a directory, with no file left on the way to it, and the nearest directory on the way that is not
+        covered."""
         node, shade = self._root, NO_SHADE
         for depth, name in enumerate(names, 1):
             node.drop_file(name)

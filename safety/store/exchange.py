@@ -17,10 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from safety.plumbing.odb import ObjectStore
-from safety.store.files import Tree, observe
+from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.types import Absent, PathState, Present
 
-TEMPORARY_PREFIX = b".git-safety-tmp-"
 _NOREPLACE, _EXCHANGE = 1, 2
 _AT_FDCWD = -100
 
@@ -87,7 +86,7 @@ class Exchanger:
         late = []
         for item in self.displaced:
             place = item.directory + b"/" + item.name if item.directory else item.name
-            state, _ = observe(self.tree, self.odb, place, None)
+            state = state_of(self.tree, self.odb, place)
             if isinstance(state, Present) and state.kind == "file" and isinstance(item.state, Present) and state.oid != item.state.oid:
                 late.append(item.path)
             with contextlib.suppress(OSError):
@@ -222,7 +221,7 @@ class Exchanger:
     def _write_in_place(self, directory: bytes, folder: int, name: bytes, ours: Present, target: Present) -> None:
         """For a file with several names: they all changed together, so they go back together (redteam F3)."""
         place = directory + b"/" + name if directory else name
-        state, _ = observe(self.tree, self.odb, place, None)
+        state = state_of(self.tree, self.odb, place)
         if isinstance(state, Present) and state.oid == target.oid:
             os.chmod(name, target.mode, dir_fd=self.tree.directory(directory))
             return
@@ -238,7 +237,7 @@ class Exchanger:
 
     def _is(self, directory: bytes, name: bytes, wanted: PathState) -> bool:
         place = directory + b"/" + name if directory else name
-        return observe(self.tree, self.odb, place, None)[0] == wanted
+        return state_of(self.tree, self.odb, place) == wanted
 
 
 def _copy_attributes(folder: int, name: bytes, temporary: bytes, like: os.stat_result) -> None:

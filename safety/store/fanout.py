@@ -1,9 +1,9 @@
-"""Directories as our trees hold them: a directory with very many entries is spread over 256 small trees, so that changing one entry of
-50,000 adds 10 kB and not 2 MB.
+"""Directories as our trees hold them: a directory with very many entries is spread over 256 small trees, so that changing one
+entry of 50,000 adds 10 kB and not 2 MB.
 
-Such a directory's tree has the single entry ``%fan``, a tree of up to 16 trees named by the first hex digit of the sha1 of the entry's name,
-each a tree of up to 16 by the second digit, which hold the entries. The form depends on the number of entries alone, so equal
-directories have equal ids whatever happened before.
+Such a directory's tree has the single entry ``%fan``, a tree of up to 16 trees named by the first hex digit of the sha1 of the
+entry's name, each a tree of up to 16 by the second digit, which hold the entries. The form depends on the number of entries
+alone, so equal directories have equal ids whatever happened before.
 """
 
 from __future__ import annotations

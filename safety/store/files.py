@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from types import TracebackType
+from typing import NamedTuple
 
 from safety.plumbing.odb import ChangedWhileReading, ObjectStore
 from safety.types import ABSENT, PathState, Present, Unknown
@@ -18,6 +19,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONTENT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 ATTEMPTS = 3
+TEMPORARY_PREFIX = b".git-safety-tmp-"  # names of ours for a moment; see exchange
 
 
 class Tree:
@@ -85,63 +87,73 @@ class Tree:
             raise
 
 
-def observe(tree: Tree, odb: ObjectStore, path: bytes, max_bytes: int | None, *, store: bool = True) -> tuple[PathState, int]:
-    """The state of one path on disk, its content written to the store, and the number of bytes read.
+class Observed(NamedTuple):
+    """A path as it was found: its state, how many bytes were read, and the stat data of a file or link whose content is known."""
+
+    state: PathState
+    read: int = 0
+    info: os.stat_result | None = None
+
+
+def observe(tree: Tree, odb: ObjectStore, path: bytes, max_bytes: int | None) -> Observed:
+    """Looks at one path on disk and writes its content to the store.
 
     ``max_bytes`` None means no limit. FIFOs, sockets and devices are never opened. A file that changes while it is read is read again,
-    three times, then Unknown. With ``store`` False nothing is written and a file over the limit is the only Unknown by size.
+    three times, then Unknown.
     """
     try:
         found = tree.lstat(path)
     except OSError:
-        return Unknown("unreadable"), 0
+        return Observed(Unknown("unreadable"))
     if found is None:
-        return ABSENT, 0
-    mode = stat.S_IMODE(found.st_mode)
+        return Observed(ABSENT)
     if stat.S_ISDIR(found.st_mode):
-        return Present("dir", mode, b""), 0
+        return Observed(Present("dir", stat.S_IMODE(found.st_mode), b""))
     if stat.S_ISLNK(found.st_mode):
-        return _observe_link(tree, odb, path)
+        return _observe_link(tree, odb, path, found)
     if not stat.S_ISREG(found.st_mode):
-        return Unknown("special-file", 0, 0), 0
+        return Observed(Unknown("special-file"))
     if max_bytes is not None and found.st_size > max_bytes:
-        return Unknown("too-large", found.st_size, found.st_mtime_ns), 0
+        return Observed(Unknown("too-large", found.st_size, found.st_mtime_ns))
     return _observe_file(tree, odb, path, max_bytes)
 
 
-def _observe_link(tree: Tree, odb: ObjectStore, path: bytes) -> tuple[PathState, int]:
+def state_of(tree: Tree, odb: ObjectStore, path: bytes) -> PathState:
+    """The state of one path on disk, whatever its size."""
+    return observe(tree, odb, path, None).state
+
+
+def _observe_link(tree: Tree, odb: ObjectStore, path: bytes, found: os.stat_result) -> Observed:
     try:
         descriptor, name = tree.parent(path)
         target = os.readlink(name, dir_fd=descriptor)
     except OSError as fault:
-        return (ABSENT, 0) if fault.errno in _GONE else (Unknown("unreadable"), 0)
-    return Present("link", 0o777, odb.write("blob", target)), len(target)
+        return Observed(ABSENT if fault.errno in _GONE else Unknown("unreadable"))
+    return Observed(Present("link", 0o777, odb.write("blob", target)), len(target), found)
 
 
-def _observe_file(tree: Tree, odb: ObjectStore, path: bytes, max_bytes: int | None) -> tuple[PathState, int]:
+def _observe_file(tree: Tree, odb: ObjectStore, path: bytes, max_bytes: int | None) -> Observed:
     size = mtime_ns = 0
     for _ in range(ATTEMPTS):
         try:
             parent, name = tree.parent(path)
             descriptor = os.open(name, _CONTENT, dir_fd=parent)
         except OSError as fault:
-            return (ABSENT, 0) if fault.errno in _GONE else (Unknown("unreadable"), 0)
+            return Observed(ABSENT if fault.errno in _GONE else Unknown("unreadable"))
         try:
             before = os.fstat(descriptor)
             size, mtime_ns = before.st_size, before.st_mtime_ns
             if not stat.S_ISREG(before.st_mode):
-                return Unknown("special-file"), 0
+                return Observed(Unknown("special-file"))
             if max_bytes is not None and before.st_size > max_bytes:
-                return Unknown("too-large", size, mtime_ns), 0
+                return Observed(Unknown("too-large", size, mtime_ns))
             oid = odb.write_fd(descriptor, before.st_size)
             after = os.fstat(descriptor)
         except ChangedWhileReading:
             continue
-        except OSError:
-            return Unknown("unreadable", size, mtime_ns), 0
         finally:
             os.close(descriptor)
         if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns):
             inode = (after.st_dev, after.st_ino) if after.st_nlink > 1 else None
-            return Present("file", stat.S_IMODE(after.st_mode), oid, inode), size
-    return Unknown("changed-while-reading", size, mtime_ns), 0
+            return Observed(Present("file", stat.S_IMODE(after.st_mode), oid, inode), size, after)
+    return Observed(Unknown("changed-while-reading", size, mtime_ns))

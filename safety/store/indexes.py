@@ -1,8 +1,9 @@
 """A repository's index inside a snapshot: what is staged, without the stat data that only speaks of one disk.
 
-``index/<member>`` holds one tree a stage (``0`` to ``3``; their small trees mostly are those of the user's commits), ``flags`` (one line an entry
-that has any: stage, flags in hex, encoded path) and ``extra`` (JSON: version, resolve-undo in hex). An index that could only be kept as
-bytes is the single entry ``raw``. A member's name is its encoded path with ``/`` as ``%2F``; the workspace's own is ``%root``.
+``index/<member>`` holds one tree a stage (``0`` to ``3``; their small trees mostly are those of the user's commits), ``flags``
+(one line an entry that has any: stage, flags in hex, encoded path) and ``extra`` (JSON: version, resolve-undo in hex). An index
+that could only be kept as bytes is the single entry ``raw``. A member's name is its encoded path with ``/`` as ``%2F``; the
+workspace's own is ``%root``.
 """
 
 from __future__ import annotations

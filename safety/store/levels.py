@@ -1,7 +1,7 @@
 """One directory of a snapshot as one thing: what the three areas hold of it and what the marks add.
 
-The top tree of a snapshot has the areas ``work``, ``private`` and ``git``, which mirror the workspace's directories, ``meta`` with the marks, and
-``index``. A path is in one area at most; a directory can be in several.
+The top tree of a snapshot has the areas ``work``, ``private`` and ``git``, which mirror the workspace's directories, ``meta``
+with the marks, and ``index``. A path is in one area at most; a directory can be in several.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Reader(Trees):
 class Level:
     """One directory of a snapshot, to read.
 
-    ``unknown`` is set below a directory that is not covered, ``absent`` then holds what is known not to exist there, and ``below``
-    is this directory's own place relative to that one (empty, or ending in a slash).
+    ``unknown`` is set below a directory that is not covered, ``absent`` then holds what is known not to exist there, and
+    ``below`` is this directory's own place relative to that one (empty, or ending in a slash).
     """
 
     __slots__ = ("_mark", "absent", "areas", "below", "meta", "reader", "unknown")
@@ -109,6 +109,12 @@ class Level:
                 if entry is not None and self.reader.is_file(area, entry):
                     return area, entry
         return None
+
+    def has_directory(self, name: bytes) -> bool:
+        """Whether anything is recorded of a directory of that name."""
+        if any(self._subtree(area, name) is not None for area in (WORK, PRIVATE, GIT)):
+            return True
+        return self.meta is not None and self.reader.get(self.meta, name) is not None
 
     def child(self, name: bytes) -> Level:
         """The directory called ``name``; one without anything recorded if there is none."""

@@ -7,9 +7,9 @@
     u reason 12 34 name a path that is not covered, its size and mtime in nanoseconds
     a name/below        below this directory, which is itself not covered: a path that was looked at and did not exist
 
-The usual bits of a file are its directory's, without the executable ones for a file that is not executable: 0644 and 0755 in a directory
-with 0755, 0664 and 0775 where the umask is 002. So a workspace made under any one umask has no ``m`` record, and a change of
-one file's bits never touches more than one line. Names are encoded ones.
+The usual bits of a file are its directory's, without the executable ones for a file that is not executable: 0644 and 0755 in a
+directory with 0755, 0664 and 0775 where the umask is 002. So a workspace made under any one umask has no ``m`` record, and a
+change of one file's bits never touches more than one line. Names are encoded ones.
 """
 
 from __future__ import annotations

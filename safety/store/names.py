@@ -1,9 +1,9 @@
 """The codec between names on disk and names in our trees, so that any name can be stored and git finds nothing odd in the store.
 
-Percent escapes (two upper-case hex digits), always for ``%``, ``\\`` and the line feed, and for the first byte of a name that git, HFS+ or NTFS
-could take for ``.``, ``..``, ``.git`` or one of the files git interprets (``.gitmodules``, ``.gitattributes``, ``.gitignore``, ``.mailmap``):
-``git fsck --strict`` and a receiving server reject trees or blobs with odd ones. All other names are stored as they are, so our
-trees mostly are the user's own trees and cost nothing.
+Percent escapes (two upper-case hex digits), always for ``%``, ``\\`` and the line feed, and for the first byte of a name that
+git, HFS+ or NTFS could take for ``.``, ``..``, ``.git`` or one of the files git interprets (``.gitmodules``,
+``.gitattributes``, ``.gitignore``, ``.mailmap``): ``git fsck --strict`` and a receiving server reject trees or blobs with odd
+ones. All other names are stored as they are, so our trees mostly are the user's own trees and cost nothing.
 
 An encoded name never starts with ``%`` and a lower-case letter; names of that form are ours. Source: git's path.c and utf8.c.
 """
@@ -24,8 +24,9 @@ _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 # HFS+ ignores these code points in a name: U+200C-F, U+202A-E, U+206A-F, U+FEFF.
 _IGNORABLE = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
 
-# Wider than git's rules where that makes the pattern simpler: it costs an escape, no more. git takes a malformed byte for the end of
-# the name, NTFS drops trailing dots and spaces and reads ":" as a stream; short names are "git~1", "gitmod~1", "gi7eba~1", "~1000000".
+# Wider than git's rules where that makes the pattern simpler: it costs an escape, no more. git takes a malformed byte for the
+# end of the name, NTFS drops trailing dots and spaces and reads ":" as a stream; short names are "git~1", "gitmod~1",
+# "gi7eba~1", "~1000000".
 _SPECIAL = re.compile(
     rb"""
       \.{1,2} \Z

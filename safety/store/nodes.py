@@ -34,7 +34,8 @@ class Shade:
         return self.node is not None
 
     def appeared(self, names: list[bytes], *, is_file: bool = False) -> set[bytes]:
-        """Notes that a path exists. Where a file is, records of what is absent below are dropped: they are given back, relative to it."""
+        """Notes that a path exists. Where a file is, records of what is absent below are dropped: they are given back, relative
+        to it."""
         if self.node is None or not self.node.mark.absent:
             return set()
         below = b"/".join(names[self.depth :]) + b"/"
@@ -69,8 +70,8 @@ NO_SHADE = Shade(None, 0)
 class Node:
     """One touched directory. ``level`` is what it was.
 
-    ``edits`` has, an area, the entries set or removed; ``modes`` the permission bits of the files set, where they are not git's own for
-    the entry; ``children`` the touched directories below, which may have come to hold nothing.
+    ``edits`` has, an area, the entries set or removed; ``modes`` the permission bits of the files set, where they are not git's
+    own for the entry; ``children`` the touched directories below, which may have come to hold nothing.
     """
 
     __slots__ = ("_mark", "children", "edits", "level", "modes")
@@ -96,7 +97,10 @@ class Node:
     def entry(self, area: int, name: bytes) -> Entry | None:
         """What one area holds under a name by now; a directory's tree may be the old one."""
         edits = self.edits[area]
-        return edits[name] if name in edits else self.level.entry(area, name)
+        if name in edits:
+            return edits[name]
+        tree = self.level.areas[area]
+        return None if tree is None else self.level.reader.get(tree, name)
 
     def is_file(self, name: bytes) -> bool:
         """Whether a file or link is there, or something not covered that is no directory."""
@@ -109,7 +113,7 @@ class Node:
 
     def has_directory(self, name: bytes) -> bool:
         """Whether anything is recorded of a directory of that name; true of a touched one in any case."""
-        return name in self.children or self.level.child(name).is_recorded
+        return name in self.children or self.level.has_directory(name)
 
     def open(self, name: bytes) -> Node:
         """The node of the directory called ``name``, which need not exist."""
@@ -141,10 +145,13 @@ class Node:
 
     def clear(self, name: bytes) -> None:
         """Removes all that is at ``name`` and below."""
+        is_file = False
         for area in NUMBERS:
-            if self.entry(area, name) is not None:
+            entry = self.entry(area, name)
+            if entry is not None:
+                is_file = is_file or self.level.reader.is_file(area, entry)
                 self.edits[area][name] = None
-        if self.has_directory(name):
+        if not is_file and self.has_directory(name):
             self.children[name] = Node(Level(self.level.reader))
         self._forget(name)
         if name in self.mark.unknown:

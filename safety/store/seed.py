@@ -31,7 +31,7 @@ from safety.store.shallow import read_ids, set_share, source_of
 from safety.types import ObjectId
 
 COPY_BUDGET = 256 << 20
-LOOSE_LIMIT = 10_000
+LOOSE_LIMIT = 2_000  # taking more as files costs as much as a pack, and leaves that many files
 _PASSES = 4
 _ALTERNATES_DEPTH = 5
 _PIECE = 1 << 20
@@ -169,7 +169,7 @@ def save_linked(git_dir: Path, files: Iterable[LinkedFile]) -> None:
 def seed(git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int = COPY_BUDGET, root: bytes | None = None) -> SeedReport:
     """Takes over all objects below a user's ``objects`` directory and its alternates; may be repeated, also after a crash.
 
-    ``root`` is the work tree they belong to. With it, more than 10,000 loose objects come as one pack made by git, and a repository
+    ``root`` is the work tree they belong to. With it, more than 2,000 loose objects come as one pack made by git, and a repository
     that is repacked under our hands is read by git in the end. Writes nothing into the user's repository; a hard link changes the
     link count and ctime of a file there. Failures of the file system are a ``problem``, not an exception.
     """
@@ -423,9 +423,11 @@ def _pack_stems(folder: str) -> list[tuple[str, int]]:
         if not name.endswith(".idx") or stem + ".pack" not in names or name.startswith(("tmp_", ".tmp-")):
             continue
         try:
-            found.append((stem, os.stat(f"{folder}/{stem}.pack").st_size + os.stat(f"{folder}/{name}").st_size))
+            parts = [os.stat(f"{folder}/{stem}.pack"), os.stat(f"{folder}/{name}")]
         except FileNotFoundError:
             continue
+        if all(stat.S_ISREG(part.st_mode) for part in parts):  # a FIFO would hold up whoever opens it
+            found.append((stem, sum(part.st_size for part in parts)))
     return found
 
 

@@ -1,4 +1,5 @@
-"""The recorded state of a workspace at a moment: reading it here, making the next one in ``editor``, comparing two in ``changes``."""
+"""The recorded state of a workspace at a moment: reading it here, making the next one in ``editor``, comparing two in
+``changes``."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class Snapshot:
         return read_text(self.odb, oid) if area == GIT else self.odb.blob(oid)
 
     def children(self, directory: bytes) -> dict[bytes, NodeKind | str]:
-        """Names directly below a directory and what they are; ``unknown`` where it is not covered. Git directories are left out."""
+        """Names directly below a directory and what they are; ``unknown`` where it is not covered. Git directories are left
+        out."""
         level = self._level(components(directory))
         found: dict[bytes, NodeKind | str] = {}
         for area, name, (git_mode, _) in level.files():
@@ -79,8 +81,8 @@ class Snapshot:
     def walk(self, under: bytes = b"", areas: Iterable[str] = AREAS) -> Iterator[tuple[bytes, PathState]]:
         """Every file, link, directory with a record of its own and path not covered, at and below ``under``, sorted by path.
 
-        Files and links are those of the given areas; the others belong to ``git`` inside git directories and else to both ``work`` and
-        ``private``. Absolute paths come too.
+        Files and links are those of the given areas; the others belong to ``git`` inside git directories and else to both
+        ``work`` and ``private``. Absolute paths come too.
         """
         return walk(self._root, components(under), Wanted(areas))
 

@@ -14,7 +14,7 @@ from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.repo import other_worktrees
 from safety.store.apply import Job
-from safety.store.capture import Place
+from safety.store.place import Place
 from safety.store.chunks import read_text
 from safety.store.gitdir import absolute_path, captured_path
 from safety.store.gitstate import GitPlan, GitValue, MemberPlace, Surroundings, plan_git, read_value, state_files

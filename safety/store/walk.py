@@ -14,7 +14,8 @@ Found = tuple[bytes, PathState]
 
 
 class Wanted:
-    """Which records a walk is after, by area. A mark is in no area: it counts to ``git`` in a git directory and else to the others."""
+    """Which records a walk is after, by area. A mark is in no area: it counts to ``git`` in a git directory and else to the
+    others."""
 
     def __init__(self, areas: Iterable[str]) -> None:
         self.numbers = frozenset(AREA_NUMBERS[area] for area in areas)

@@ -25,8 +25,15 @@ _FILES = {
 }
 _YOURS = {"notes.txt": "call the bank\n", ".env": "API_KEY=not-a-real-one\n"}
 _WRECK = ("sh", "-c", "rm -rf src .env notes.txt; echo done > README.md; git commit -qam cleanup; git branch -qD idea")
-# Git keeps these for itself; undo adds to the logs and leaves new objects to git's own clean-up.
-_NOT_COMPARED = (".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG")
+# Who commits, and when: always the same, so that the commit ids shown are as well.
+_WHEN = "2026-01-01T12:00:00+00:00"
+_PEOPLE = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "demo"), ("EMAIL", "demo@localhost"), ("DATE", _WHEN))
+}
+# Compared by what git says of them (branches, index), or added to only (objects, logs).
+_NOT_COMPARED = (".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG", ".git/packed-refs", ".git/refs")
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -45,28 +52,21 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 def _environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
     """The user's environment with a store of its own and without their git settings, so that it goes the same everywhere."""
     quiet = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
-    names = {f"GIT_{who}_NAME": "demo" for who in ("AUTHOR", "COMMITTER")}
-    mails = {f"GIT_{who}_EMAIL": "demo@localhost" for who in ("AUTHOR", "COMMITTER")}
     own = {"GIT_SAFETY_HOME": state, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    return {**quiet, **names, **mails, **own}
+    return {**quiet, **_PEOPLE, **own}
 
 
 def _play(folder: str, environ: Mapping[str, str]) -> int:
-    from safety.terminal.main import main as command
-
     _build(folder, environ)
     git = Git(environ)
     before = dict(_fingerprint(folder, git))
     came_from = os.getcwd()
-    os.chdir(folder)
     try:
         _say(f"A small project: {count(len(_FILES), 'committed file')}, a note that is not committed, a .env that git ignores.\n")
-        _say(f"\n$ git safety run -- {shlex.join(_WRECK)}\n")
-        command(["run", "--", *_WRECK], environ)
-        gone = sorted(before.keys() - dict(_fingerprint(folder, git)).keys() - {".git/refs/heads/idea"})
+        _type(["run", "--", *_WRECK], folder, environ)
+        gone = sorted(before.keys() - dict(_fingerprint(folder, git)).keys())
         _say(f"\nGone: {', '.join(gone)} and the branch idea.\n")
-        _say("\n$ git safety undo\n")
-        command(["undo"], environ)
+        _type(["undo"], folder, environ)
     finally:
         os.chdir(came_from)
     after = dict(_fingerprint(folder, git))
@@ -74,9 +74,17 @@ def _play(folder: str, environ: Mapping[str, str]) -> int:
     if wrong:
         _say(f"\nNot as before: {', '.join(wrong)}. That is a bug; please report it.\n")
         return 1
-    _say(f"\nCompared: {count(len(before), 'file')}, branches and the index among them, are byte for byte as they were.\n")
+    _say(f"\nCompared: {count(len(before) - 2, 'file')} byte for byte, the branches and the index. All is as it was.\n")
     _say("Do this with a command of yours:  git safety run -- COMMAND\n")
     return 0
+
+
+def _type(words: list[str], folder: str, environ: Mapping[str, str]) -> None:
+    from safety.terminal.main import main as command
+
+    _say(f"\n$ git safety {shlex.join(words)}\n")
+    os.chdir(folder)  # each time: `run` leaves the folder, so that the command may remove it
+    command(words, environ)
 
 
 def _say(text: str) -> None:
@@ -91,7 +99,7 @@ def _build(folder: str, environ: Mapping[str, str]) -> None:
     git.user(root, ["init", "-q", "-b", "main"])
     _write(folder, _FILES)
     git.user(root, ["add", "-A"])
-    git.user(root, ["-c", "user.name=demo", "-c", "user.email=demo@localhost", "commit", "-q", "-m", "first"])
+    git.user(root, ["commit", "-q", "-m", "first"], extra_env=_PEOPLE)
     git.user(root, ["branch", "idea"])
     _write(folder, _YOURS)
 
@@ -105,8 +113,9 @@ def _write(folder: str, files: Mapping[str, str]) -> None:
 
 
 def _fingerprint(folder: str, git: Git) -> Iterator[tuple[str, str]]:
-    """What must come back: every file's mode and bytes, git's own among them, and the index by its entries."""
+    """What must come back: every file's mode and bytes, git's own among them, and what git says of branches and index."""
     yield "the index", git.user(os.fsencode(folder), ["ls-files", "-s"]).stdout.decode()
+    yield "the branches", git.user(os.fsencode(folder), ["for-each-ref"]).stdout.decode()
     for top, _, files in os.walk(folder):
         for name in files:
             path = os.path.join(top, name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -66,6 +67,9 @@ def _command(verb: Verb, words: list[str], environ: Mapping[str, str], pager: bo
     assert verb.build is not None
     window = Window(environ, typed.cwd, json=namespace.json, pager=pager and verb.pages, colour=colour)
     report = _answer(verb, verb.build(namespace, typed), typed.cwd, environ, window)
+    if isinstance(report, r.UndoReport) and report.dry_run and not report.nothing and not report.hints:
+        for_real = shlex.join(word for word in ["git", "safety", verb.name, *words] if word != "--dry-run")
+        report = dataclasses.replace(report, hints=(r.Hint("Do it", for_real),))
     window.show(report)
     return report.exit_code
 

@@ -16,7 +16,9 @@ def undo(report: r.UndoReport, place: Place) -> Iterator[Line]:
         yield from hint_lines(report.hints, place)
         return
     yield from _undo_heads(report, place)
-    rows = fold(sorted(report.lines, key=lambda each: r.VERBS.index(each.verb)))
+    lines = r.telling(report.lines)
+    rows = fold(sorted(lines, key=lambda each: r.VERBS.index(each.verb)))
+    hints = _with_way_back(report)
     shown = most_urgent(rows)
     dry = report.dry_run
     calm = not dry and len(rows) <= 3 and all(row.line.verb in ("restored", "removed", "unchanged") for row in rows)
@@ -28,17 +30,30 @@ def undo(report: r.UndoReport, place: Place) -> Iterator[Line]:
         where = f": git safety show {report.titles[0].handle}" if report.titles else ""
         yield line(("  ... and ", "dim"), f"{hidden:,} more{where}")
     yield from patch_lines(report.patches)
-    total = _total(report.lines)
+    total = _total(lines)
     if dry:
         yield from _dry_foot(report, place)
-    elif calm and len(report.hints) == 1 and not report.hints[0].about:
-        hint = report.hints[0]
+    elif calm and len(hints) == 1 and not hints[0].about:
+        hint = hints[0]
         yield line(*([total, ". "] if total else []), f"{t.clean(hint.label)}: ", (place.command(hint), "bold"))
     else:
         if not calm:
             yield ()
         yield line(f"{total}. " if total else "", "Nothing else was touched.")
-        yield from hint_lines(report.hints, place)
+        yield from hint_lines(hints, place)
+
+
+def _with_way_back(report: r.UndoReport) -> tuple[r.Hint, ...]:
+    """The report's hints, and at the end the command that takes this back."""
+    done = ("restored", "removed", "merged")
+    acted = any(each.verb in done or (each.verb == "git" and not each.reason) for each in report.lines)
+    if report.dry_run or not acted or not report.titles:
+        return report.hints
+    back = {
+        "undo": r.Hint("Take this undo back", "git safety redo"),
+        "redo": r.Hint("Undo it again", f"git safety undo {report.titles[0].handle}"),
+    }.get(report.action)
+    return report.hints if back is None or any(each.command == back.command for each in report.hints) else (*report.hints, back)
 
 
 def _sentence(text: str) -> str:

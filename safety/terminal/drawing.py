@@ -65,7 +65,7 @@ def title_spans(title: r.TurnTitle, view: View) -> Iterator[Span]:
     facts.append(t.count(title.calls, "call") if title.calls and not title.command else "")
     said = ", ".join(fact for fact in facts if fact)
     yield f"  {said}" if said else "", ""
-    prompt = t.one_line(title.prompt, 60)
+    prompt = t.one_line(title.prompt, 72)
     if prompt:
         yield (f": {prompt}" if title.command else f': "{prompt}"'), ""
 

@@ -15,7 +15,7 @@ QUIET_S = 1.0
 class Progress:
     """Called by an engine as ``progress(label, done, total)``; draws from the second on which the work has gone on too long.
 
-    ``total`` None: the end is not known. Cheap to call often; `clear` takes the bar away. ``started``: a time of ``time.monotonic``.
+    ``total`` None: the end is not known. Cheap to call often; `clear` takes the bar away. ``started``: by ``time.monotonic``.
     """
 
     def __init__(self, stream: TextIO, enabled: bool, started: float | None = None) -> None:

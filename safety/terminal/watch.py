@@ -44,6 +44,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if observer.problem:
         raise WatchFailed(f"nothing more is heard: {observer.problem}", "sysctl fs.inotify.max_user_watches=1048576")
+    if printer.problem:
+        raise WatchFailed(printer.problem)
     return 0
 
 
@@ -67,6 +69,7 @@ class Printer:
     """Writes batches to a stream, flushed at once. Ends the process in peace when nobody reads, or nothing is heard, any more."""
 
     observer: Observer | None = None
+    problem = ""
 
     def __init__(self, form: str, root: bytes, here: bytes, stream: BinaryIO) -> None:
         self._line = _FORMATS[form]
@@ -83,7 +86,11 @@ class Printer:
         try:
             self._stream.write(b"".join(lines))
             self._stream.flush()
-        except OSError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):
+                self.problem = f"cannot write: {error.strerror}"
+            # Python would try again, and complain, when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             self._end()
         if not batch.complete and not self._json and not self._warned:
             self._warned = True

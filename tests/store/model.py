@@ -114,12 +114,29 @@ class Model:
             found[b""] = Present("dir", self.root_mode, b"")
         return found
 
+    def in_git(self, path: bytes) -> bool:
+        """Whether a path is a git directory or lies in one."""
+        return any(self._is_git_directory(place) for place in (*parents(path), path))
+
+    def belongs(self, path: bytes, areas: tuple[str, ...]) -> bool:
+        """Whether a walk of these areas gives the record of ``path``."""
+        if path in self.files:
+            return self.files[path][0] in areas
+        return "git" in areas if self.in_git(path) else bool({"work", "private"} & set(areas))
+
+    def _is_git_directory(self, path: bytes) -> bool:
+        below = {other: area for other, (area, _) in self.files.items() if is_below(other, path)}
+        if path in self.files or {"work", "private"} & set(below.values()):
+            return False
+        return path.rpartition(b"/")[2] == b".git" or any(other == path + b"/HEAD" or is_below(other, path + b"/HEAD") for other in below)
+
     def children(self, directory: bytes) -> dict[bytes, NodeKind | str]:
-        """As ``Snapshot.children``, without the rule for git directories."""
+        """As ``Snapshot.children``."""
         found: dict[bytes, NodeKind | str] = {}
         for path in [*self.existing(), *self.files, *self.unknown]:
             parent = b"/" if path.count(b"/") == 1 and path.startswith(b"/") else path.rpartition(b"/")[0]
-            if path != b"/" and parent == directory:
+            is_git = self._is_git_directory(path) or self.area(path) == "git"
+            if path != b"/" and parent == directory and (path in self.unknown or not is_git):
                 name = path.rpartition(b"/")[2]
                 found[name] = "unknown" if path in self.unknown else self.files[path][1].kind if path in self.files else "dir"
         return found

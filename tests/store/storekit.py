@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import stat
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,6 +123,17 @@ class Shelf:
 def everything_in(repo: RepoBuilder) -> set[str]:
     """Ids of all objects of the user's repository."""
     return set(repo.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split())
+
+
+def write_loose_blobs(repo: RepoBuilder, count: int) -> None:
+    """Writes blobs the way git does, but without its flushes."""
+    for number in range(count):
+        content = b"number %d\n" % number
+        raw = b"blob %d\0" % len(content) + content
+        name = hashlib.sha1(raw).hexdigest()
+        folder = repo.root / ".git/objects" / name[:2]
+        folder.mkdir(exist_ok=True)
+        (folder / name[2:]).write_bytes(zlib.compress(raw, 1))
 
 
 def picture_of_git_dir(repo: RepoBuilder) -> dict[str, tuple[int, int, bytes]]:

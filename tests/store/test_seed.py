@@ -13,7 +13,7 @@ import pytest
 import safety.store.seed as seeding
 from safety.store.packs import packs
 from safety.store.seed import create_store, is_complete, linked_files, unshare_links
-from tests.store.storekit import Shelf, everything_in, picture_of_git_dir
+from tests.store.storekit import Shelf, everything_in, picture_of_git_dir, write_loose_blobs
 from tests.support.repo import RepoBuilder
 from tests.support.store import borrowed, fsck
 
@@ -254,8 +254,7 @@ def test_seed_of_a_partial_clone_fetches_nothing(tmp_path: Path, user: RepoBuild
 def test_many_loose_objects_come_as_one_pack(tmp_path: Path, env: dict[str, str]) -> None:
     """20,000 loose objects do not become 20,000 files of the store."""
     user = RepoBuilder(tmp_path / "work", env)
-    stream = "".join(f"blob\ndata <<E\nnumber {number}\nE\n" for number in range(20_000))
-    user.git("-c", "fastimport.unpackLimit=100000000", "fast-import", "--quiet", input=stream)
+    write_loose_blobs(user, 20_000)
     assert int(user.git("count-objects").split()[0]) == 20_000
     shelf = Shelf(tmp_path, user)
 
@@ -294,7 +293,7 @@ def test_seed_beside_repacks_is_complete_every_time(tmp_path: Path, user: RepoBu
             shelf = Shelf(tmp_path / str(number), user)
             report = shelf.seed()
             assert report.complete, report.problem
-            assert shelf.has_history("refs/none") or shelf.has_history(user.head())
+            assert shelf.has_history(user.head())
     finally:
         stop.set()
         repacker.join()
@@ -379,5 +378,5 @@ def test_a_pipe_called_like_a_pack_is_never_opened_for_reading(shelf: Shelf, use
 
     report = shelf.seed()
 
-    assert not report.complete
+    assert report.complete
     assert shelf.has_history(user.head())

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, TextIO
 
-from safety.adapters.wire.commands import carry_out
 from safety.faults import SafetyError
 from safety.runtime.config import fails_closed
 from safety.runtime.open import open_session
@@ -148,12 +147,15 @@ def _session_start(session: Session, event: Event) -> Answer:
 
 def _turn_pre(session: Session, event: Event) -> Answer:
     answer = Answer()
-    done = carry_out(session, event.prompt)
-    if done is not None:
-        answer.body["handled"] = True
-        answer.tell("messages", done.messages)
-        answer.tell("notices", done.notices)
-        return answer
+    if event.prompt.lstrip().startswith("/"):
+        from safety.adapters.wire.commands import carry_out  # needed by no other event
+
+        done = carry_out(session, event.prompt)
+        if done is not None:
+            answer.body["handled"] = True
+            answer.tell("messages", done.messages)
+            answer.tell("notices", done.notices)
+            return answer
     start = session.turn_start(event.prompt)
     if start.handled:
         answer.body["handled"] = True

@@ -1,0 +1,1 @@
+"""Foreign protocols: what comes in, what goes out, and that nothing breaks the form of an answer."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from safety.store.turns import Pending, Sessions, SessionState
 
 LOCK_WAIT_S = 20.0
 REPACK_AT = 1500
-LONG_CALL_MS = 10_000
+DEAD_AFTER_MS = 12 * 3_600_000
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 
@@ -108,15 +109,18 @@ class Session:
             state = self.sessions.load(self.id)
             if call.id in state.pending or call.id in state.done:
                 return Decision()
+            paths = captured_paths(self.place, call)
             if not state.is_open:
                 self._open_turn(state, "")
-            elif call.paths is None or call.paths:
-                self._checkpoint(call.paths, state)
+                outside = tuple(path for path in paths or () if path.startswith(b"/"))
+                if outside or self.place.declared_only:
+                    self._checkpoint(paths or (), state)
+            elif paths is None or paths:
+                self._checkpoint(paths, state)
             self._defer_outer()
             state.calls += 1
-            state.pending[call.id] = Pending(
-                call.id, state.calls, call.tool, _digest(call.input), _summary(call), None if call.paths is None else [p.decode("latin-1") for p in call.paths],
-                self.now_ms())
+            declared_text = None if paths is None else [path.decode("latin-1") for path in paths]
+            state.pending[call.id] = Pending(call.id, state.calls, call.tool, _digest(call.input), _summary(call), declared_text, self.now_ms())
             self._save(state)
             return Decision()
 
@@ -206,7 +210,7 @@ class Session:
 
     def open_turns(self) -> list[SessionState]:
         """Sessions of this workspace whose turn is running."""
-        return [state for state in self.sessions.all() if state.is_open]
+        return [state for state in self.sessions.all() if state.is_open and self.now_ms() - state.heard_ms < DEAD_AFTER_MS]
 
     def append(self, tree: bytes, record: Record) -> Operation:
         """Publishes an operation. The caller holds the lock."""
@@ -236,7 +240,9 @@ class Session:
         return everything(self.place, before, limits) if not self.place.declared_only else declared(self.place, before, [])
 
     def _open_calls(self) -> list[OpenCall]:
-        return [call for state in self.sessions.all() for call in state.open_calls()]
+        """Calls between PRE and POST in every session; one that was not heard of for half a day is taken for dead."""
+        alive = [state for state in self.sessions.all() if self.now_ms() - state.heard_ms < DEAD_AFTER_MS or state.session == self.id]
+        return [call for state in alive for call in state.open_calls()]
 
     def _actor(self) -> str:
         return actor_between_calls(self._open_calls(), bool(self.open_turns()))
@@ -271,6 +277,8 @@ class Session:
         self.sessions.save(state)
 
     def _open_turn(self, state: SessionState, prompt: str) -> None:
+        if self.place.declared_only and self.log.head_id() is None:
+            self.notices.append(f"git-safety: {os.fsdecode(self.root)} is too wide to be scanned: only files that a tool names are covered here")
         self._checkpoint(None, state)
         head = self.log.head()
         numbers = [other.turn for other in self.sessions.all()]
@@ -296,7 +304,7 @@ class Session:
         pending = state.pending.get(call.id)
         if pending is None:
             if call.id not in state.done:
-                self._checkpoint(call.paths, state)
+                self._checkpoint(captured_paths(self.place, call), state)
             return
         scope = None if pending.declared is None else tuple(path.encode("latin-1") for path in pending.declared)
         draft = None
@@ -362,6 +370,24 @@ class Session:
     def interrupted(self) -> bool:
         """Whether an undo was interrupted and waits to be finished."""
         return journal_file(self.place).exists()
+
+
+def captured_paths(place: Place, call: Call) -> tuple[bytes, ...] | None:
+    """The paths a call declares, as snapshots know them; None where it declares none.
+
+    Links on the way are resolved, because the tool will follow them; where the path itself is a link, its target is declared too.
+    """
+    if call.paths is None:
+        return None
+    found: dict[bytes, None] = {}
+    for path in call.paths:
+        absolute = os.path.normpath(os.path.join(call.cwd, path))
+        head, name = os.path.split(absolute)
+        for place_of_it in (os.path.join(os.path.realpath(head), name), os.path.realpath(absolute)):
+            inside = place_of_it.startswith(place.root + b"/")
+            if place_of_it != place.root:
+                found[place_of_it[len(place.root) + 1 :] if inside else place_of_it] = None
+    return tuple(found)
 
 
 def _digest(tool_input: Mapping[str, Any]) -> str:

@@ -103,7 +103,9 @@ def lines_of(session: Session, report: UndoReport, whole: Whole, parts: Sequence
 
 
 def _is_shown(step: Step) -> bool:
-    """Directories are told by their files, unless they stand for themselves; internal git files are told by git's lines."""
+    """Directories are told by their files, unless they stand for themselves; reflogs are told by git's lines."""
+    if step.note == "reflog":
+        return False
     directory = any(isinstance(state, Present) and state.kind == "dir" for state in (step.ours, step.target)) and not any(
         isinstance(state, Present) and state.kind != "dir" for state in (step.ours, step.target))
     if not directory:

@@ -6,16 +6,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from safety.commands.report import ChangeLine
-from safety.commands.uncovered import reason_text
+from safety.commands.report import ChangeLine, PathLine
+from safety.commands.uncovered import lines_of_notices, reason_text
 from safety.plumbing.diff import hunks, is_binary, split_lines
 from safety.plumbing.odb import ObjectStore
 from safety.store.chunks import read_text
 from safety.store.gitstate import MemberPlace, state_files
+from safety.store.oplog import Operation
 from safety.store.restore import Piece
 from safety.store.snapshot import Reader, Snapshot, changes
 from safety.store.takeback import GIT_FILES_NEVER_UNDONE, is_repository, member_place
-from safety.types import Absent, ObjectId, PathState, Present, Unknown
+from safety.types import Absent, NotCovered, ObjectId, PathState, Present, Unknown
 
 Kind: TypeAlias = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
 
@@ -170,6 +171,20 @@ def with_renames(changes: Sequence[Change]) -> list[Change]:
     return sorted(joined, key=lambda change: change.path)
 
 
+def uncovered_lines(odb: ObjectStore, parts: Sequence[Piece], operations: Iterable[Operation], changes: Iterable[Change]) -> tuple[PathLine, ...]:
+    """What of these changes is not covered: paths whose content is unknown, and what captures said of themselves then."""
+    found = [NotCovered(change.path, state.reason, state.size) for change in changes for state in (change.new, change.old) if isinstance(state, Unknown)]
+    befores = {piece.operation: piece.before for piece in parts}
+    known = {item.path for item in found}
+    for operation in operations:
+        if operation.record.not_covered:
+            before = Snapshot(odb, befores.get(operation.id))
+            # What was not covered before the operation either is no news of it.
+            found += [item for item in operation.record.not_covered
+                      if item.path not in known and not (item.path and isinstance(before.state(item.path), Unknown))]
+    return lines_of_notices(found)
+
+
 EMPTY = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")  # the empty blob; every empty file has it
 
 
@@ -189,10 +204,10 @@ def change_line(contents: Contents, change: Change) -> ChangeLine:
         if added is None and max(contents.size(old), contents.size(new)) > MOST_COUNTED:
             notes.append("large")
     size = contents.size(new) if isinstance(new, Present) and new.kind != "dir" else new.size if isinstance(new, Unknown) else None
-    return ChangeLine(change.path, _kind(change), added, deleted, change.old_path, change.certainty, ", ".join(notes), size)
+    return ChangeLine(change.path, kind_of(change), added, deleted, change.old_path, change.certainty, ", ".join(notes), size)
 
 
-def _kind(change: Change) -> Kind:
+def kind_of(change: Change) -> Kind:
     old, new = change.old, change.new
     if change.old_path:
         return "renamed"

@@ -37,7 +37,7 @@ def run(session: Session, args: RedoArgs) -> Report:
             return UndoReport(root=session.root, action="redo", nothing="something changed since that plan was shown", exit_code=4,
                               hints=(Hint("Look again", "git safety redo --dry-run"),))
         report = UndoReport(root=session.root, action="redo", titles=_titles(session, undo), dry_run=args.dry_run, plan_token=whole.token, notices=finished)
-        if args.dry_run or not whole.acts:
+        if args.dry_run:
             return lines_of(session, report, whole, [piece])
         done = act.carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
         return replace(done, lines=tuple(replace(line, note="") if line.note == "created by the agent" else line for line in done.lines))

@@ -1,17 +1,16 @@
-"""The log as people read it: turns, and between them what was no turn, newest first, found in one walk and only as far as is read."""
+"""The log as people read it: turns, and between them what was no turn, newest first, read only as far as somebody asks."""
 
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from safety.store.attribution import ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, undone_turns
 from safety.store.history import Turn, turns
 from safety.store.oplog import OpLog, Operation
 from safety.store.restore import Piece
-from safety.store.snapshot import changes
+from safety.store.snapshot import AREAS, changes
 from safety.types import ObjectId
 
 
@@ -19,7 +18,7 @@ from safety.types import ObjectId
 class Single:
     """An operation that is told by itself: the user's, an undo, a snapshot by hand, a change that no call explains.
 
-    ``undone``: an undo that was itself taken back. ``owners``: of a mixed checkpoint, who owns which path, once it is settled.
+    ``undone``: an undo that was taken back. ``owners``: of a mixed checkpoint, who owns which path, once that is settled.
     """
 
     operation: Operation
@@ -31,55 +30,83 @@ class Single:
         return self.operation.record.time_ms
 
 
-def timeline(log: OpLog) -> Iterator[Turn | Single]:
-    """Turns by their end and single operations, newest first."""
-    first, second = itertools.tee(log.walk())
-    entries: list[Iterator[Turn | Single]] = [_turns(log, first), _singles(second)]
-    return heapq.merge(*entries, key=lambda entry: -(entry.ended_ms if isinstance(entry, Turn) else entry.when_ms))
+class Timeline:
+    """One log, each operation read once however often it is gone through."""
+
+    def __init__(self, log: OpLog) -> None:
+        self.log = log
+        self._unread = log.walk()
+        self._read: list[Operation] = []
+
+    def walk(self) -> Iterator[Operation]:
+        """The operations, newest first."""
+        at = 0
+        while True:
+            if at == len(self._read):
+                operation = next(self._unread, None)
+                if operation is None:
+                    return
+                self._read.append(operation)
+            yield self._read[at]
+            at += 1
+
+    def entries(self) -> Iterator[Turn | Single]:
+        """Turns, placed at their end, and single operations, newest first."""
+        both: list[Iterator[Turn | Single]] = [self.turns(), self._singles()]
+        return heapq.merge(*both, key=lambda entry: -(entry.ended_ms if isinstance(entry, Turn) else entry.when_ms))
+
+    def turns(self) -> Iterator[Turn]:
+        yield from turns(_Walked(self))
+
+    def _singles(self) -> Iterator[Single]:
+        owners: dict[str, Mapping[bytes, str]] = {}
+        for operation, taken_back in undone_turns(self.walk()):
+            record = operation.record
+            owners.update(record.owners)
+            if record.actor == "mixed":
+                if UNATTRIBUTED not in owners.get(record.id, {ALL_PATHS: UNATTRIBUTED}).values():
+                    continue
+            elif record.kind in ("turn", "call"):
+                continue
+            yield Single(operation, record.id in taken_back, owners.get(record.id))
+
+    def owned(self, turn: int, call: int | None = None, *, unattributed: bool = False) -> list[Owned]:
+        """The operations that hold changes of a turn or call, oldest first."""
+        return list(operations_of_turn(self.walk(), turn, call, unattributed=unattributed))[::-1]
+
+    def owned_pieces(
+        self, turn: int, call: int | None = None, *, unattributed: bool = False, areas: Sequence[str] = AREAS
+    ) -> Iterator[tuple[Owned, Piece]]:
+        """What a turn or call changed, oldest first; where it changed git's state only, the piece has no paths."""
+        for item in self.owned(turn, call, unattributed=unattributed):
+            operation = item.operation
+            before = self.log.tree_before(operation)
+            paths = changes(self.log.odb, before, operation.tree, areas)
+            own = tuple(path for path in paths if item.owns(path, turn, call, unattributed=unattributed))
+            if own or operation.record.git_changed:
+                yield item, Piece(operation.id, before, operation.tree, own)
+
+    def pieces(self, turn: int, call: int | None = None, *, areas: Sequence[str] = AREAS) -> list[Piece]:
+        return [piece for _, piece in self.owned_pieces(turn, call, areas=areas)]
+
+    def piece_of(self, single: Single, areas: Sequence[str] = AREAS) -> Piece:
+        """What a single operation changed; of a mixed checkpoint only what is nobody's."""
+        operation = single.operation
+        before = self.log.tree_before(operation)
+        paths = changes(self.log.odb, before, operation.tree, areas)
+        if operation.record.actor == "mixed":
+            owners = single.owners or {ALL_PATHS: UNATTRIBUTED}
+            paths = [path for path in paths if owners.get(path, owners[ALL_PATHS]) == UNATTRIBUTED]
+        return Piece(operation.id, before, operation.tree, tuple(paths))
 
 
 class _Walked(OpLog):
-    """A log whose walk is under way already."""
+    """A log whose operations a timeline hands out."""
 
-    def __init__(self, log: OpLog, walk: Iterator[Operation]) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        log = timeline.log
         super().__init__(log.odb, log.store_dir, log.chain, lambda: 0)
-        self._walk = walk
+        self._timeline = timeline
 
     def walk(self, start: ObjectId | None = None) -> Iterator[Operation]:
-        return self._walk
-
-
-def _turns(log: OpLog, walk: Iterator[Operation]) -> Iterator[Turn]:
-    yield from turns(_Walked(log, walk))
-
-
-def _singles(walk: Iterator[Operation]) -> Iterator[Single]:
-    owners: dict[str, Mapping[bytes, str]] = {}
-    for operation, taken_back in undone_turns(walk):
-        record = operation.record
-        owners.update(record.owners)
-        if record.kind in _OF_TURNS and record.actor != "mixed":
-            continue
-        if record.actor == "mixed" and UNATTRIBUTED not in owners.get(record.id, {ALL_PATHS: UNATTRIBUTED}).values():
-            continue
-        yield Single(operation, record.id in taken_back, owners.get(record.id))
-
-
-_OF_TURNS = ("turn", "call")
-
-
-def own_pieces(log: OpLog, turn: int, call: int | None = None, *, unattributed: bool = False) -> list[Piece]:
-    """What a turn (or one call of it) did, oldest first."""
-    owned = list(operations_of_turn(log.walk(), turn, call, unattributed=unattributed))
-    return _pieces(log, owned, turn, call, unattributed)
-
-
-def single_piece(log: OpLog, single: Single, areas: tuple[str, ...] = ("work", "private", "git")) -> Piece:
-    """What a single operation did: of a mixed checkpoint only what belongs to nobody."""
-    operation = single.operation
-    before = log.tree_before(operation)
-    paths = changes(log.odb, before, operation.tree, areas)
-    if operation.record.actor == "mixed":
-        owners = single.owners or {ALL_PATHS: UNATTRIBUTED}
-        paths = [path for path in paths if owners.get(path, owners[ALL_PATHS]) == UNATTRIBUTED]
-    return Piece(operation.id, before, operation.tree, tuple(paths))
+        return self._timeline.walk()

@@ -21,11 +21,15 @@ OLD_MS = 3_600_000
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is to be taken back: turns newest first, or one call of one, and how many newer turns were passed over."""
+    """What is to be taken back: turns newest first, or one call of one, and how many newer turns changed nothing.
+
+    ``unexplained`` is a newer turn in which something changed that no call's end explains (the agent died in the middle, say).
+    """
 
     turns: tuple[Turn, ...]
     call: int | None = None
     passed: int = 0
+    unexplained: Turn | None = None
 
 
 def run(session: Session, args: UndoArgs) -> Report:
@@ -37,6 +41,8 @@ def run(session: Session, args: UndoArgs) -> Report:
         finished = act.recover(session)
         session.refresh(unlimited=True)
         chosen = choose(session, args)
+        if chosen.unexplained is not None and not args.confirmed:
+            return _ask_unexplained(session, chosen.unexplained)
         if not chosen.turns:
             return UndoReport(root=session.root, nothing=_nothing(session), exit_code=4, notices=finished)
         question = _question(session, chosen, args)
@@ -66,8 +72,6 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     report = UndoReport(root=session.root, titles=titles, notices=tuple(notices), plan_token=whole.token, dry_run=args.dry_run)
     if args.dry_run:
         return lines_of(session, report, whole, parts)
-    if not whole.acts:
-        return replace(lines_of(session, report, whole, parts), nothing="" if any(s.verb != "unchanged" for s in whole.files.steps) else "already as before")
     undoes = [piece.operation for piece in parts] if only is None and args.hunks is None else []
     return act.carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts, turn=chosen.turns[0].number, close_turns=[turn.number for turn in chosen.turns])
 
@@ -91,24 +95,36 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
     passed = 0
     wanted = args.session
     running = {state.turn for state in session.open_turns()}
-    for turn in turns(session.log):
+    unexplained = None
+    for turn in turns(session.log, unattributed=True):
         if wanted == "":
             wanted = turn.session
         if turn.undone or (wanted is not None and turn.session != wanted):
             continue
         if not has_changes(session, turn, args.include_unattributed):
+            if not found and unexplained is None and has_changes(session, turn, unattributed=True):
+                unexplained = turn
             passed += not found and turn.number not in running
             continue
         found.append(turn)
         if args.session is None and len(found) == args.count:
             break
-    return Chosen(tuple(found), None, passed)
+    return Chosen(tuple(found), None, passed, unexplained)
 
 
 def has_changes(session: Session, turn: Turn, unattributed: bool = False) -> bool:
     """Whether the turn has a change of its own on record."""
-    owned = owned_by(session.log, turn.number, unattributed=unattributed)
-    return any(piece.paths for piece in pieces(session.log, owned, turn.number, None, unattributed=unattributed))
+    return bool(pieces(session.log, turn.operations, turn.number, None, unattributed=unattributed))
+
+
+def _ask_unexplained(session: Session, turn: Turn) -> Ask:
+    owned = pieces(session.log, turn.operations, turn.number, None, unattributed=True)
+    count = len({path for piece in owned for path in piece.paths})
+    files = f"{count} {'path' if count == 1 else 'paths'}"
+    return Ask(root=session.root, code="unexplained",
+               question=f"In {turn.handle} {files} changed and no call's end explains it: the agent may have died, or it was you. Take that back?",
+               command=f"git safety undo {turn.handle} --include-unattributed --now",
+               answer={"confirmed": True, "now": True, "handle": turn.handle, "include_unattributed": True})
 
 
 def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece]:

@@ -518,13 +518,15 @@ def write_stash(
 
 def _current_stash(common_dir: bytes, expected: Sequence[StashEntry]) -> tuple[StashEntry, ...]:
     """The list as it is now. Raises RefMoved if that is not the one expected."""
-    current = parse_stash(_read_file(os.path.join(common_dir, STASH_LOG)) or b"")
+    log = _read_file(os.path.join(common_dir, STASH_LOG))
+    current = parse_stash(log or b"")
     packed, _ = parse_packed_refs(_read_file(os.path.join(common_dir, b"packed-refs")) or b"")
     loose = _read_file(os.path.join(common_dir, STASH))
     top = ref_text(loose) if loose is not None else packed.get(STASH)
     if [entry.oid for entry in current] != [entry.oid for entry in expected]:
         raise RefMoved("the stash list has changed", STASH, "git stash list")
-    if top != (current[0].oid if current else None):
+    expired = log is not None and not current  # `reflog expire` leaves refs/stash alone behind
+    if top != (current[0].oid if current else None) and not expired:
         raise RefMoved("the stash list and refs/stash disagree", STASH, "git stash list")
     return current
 

@@ -253,8 +253,10 @@ def parse_config(text: bytes) -> dict[str, bytes]:
             if match[2] is not None:
                 section += "." + os.fsdecode(re.sub(rb"\\(.)", rb"\1", match[2]))
             at = match.end()
-        elif section and (match := _KEY.match(text, at)):
-            values[f"{section}.{match[0].decode('ascii').lower()}"], at = _parse_value(text, match.end())
+        elif match := _KEY.match(text, at):
+            key = match[0].decode("ascii").lower()
+            # Git takes a key before the first section, too.
+            values[f"{section}.{key}" if section else key], at = _parse_value(text, match.end())
         else:
             line = text.count(b"\n", 0, at) + 1
             raise ConfigBroken(f"line {line} of the repository's configuration cannot be read")

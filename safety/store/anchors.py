@@ -142,14 +142,13 @@ def bring_over(git: Git, odb: ObjectStore, root: bytes, objects_dir: bytes, ids:
     """
     wanted = [raw_id(oid) for oid in ids]
     trusted = is_complete(odb.git_dir, objects_dir)
-    wanted += _follow_shallow(odb, objects_dir)
+    ends_moved, uncovered = _follow_shallow(odb, objects_dir)
+    wanted += uncovered
     if trusted:
         wanted = [oid for oid in wanted if not odb.exists(oid)]
-    if not wanted:
-        return frozenset()
-    carrier = _Carrier(git, odb, root, objects_dir)
-    missing = carrier.carry(wanted, through=not trusted)
-    _settle_shallow(odb, objects_dir)
+    missing = _Carrier(git, odb, root, objects_dir).carry(wanted, through=not trusted) if wanted else set()
+    if ends_moved:
+        _settle_shallow(odb, objects_dir)
     return frozenset(map(_hex, missing))
 
 
@@ -213,28 +212,28 @@ def _shallow_file(objects_dir: bytes) -> bytes:
     return os.path.dirname(objects_dir) + b"/shallow"
 
 
-def _follow_shallow(odb: ObjectStore, objects_dir: bytes) -> list[ObjectId]:
-    """Takes note of new ends of a shallow history, and gives commits that a deepened one now has and the store may lack.
+def _follow_shallow(odb: ObjectStore, objects_dir: bytes) -> tuple[bool, list[ObjectId]]:
+    """Takes note of new ends of a shallow history: whether there are, and commits that a deepened one now has and the store may lack.
 
     An end stays noted until its parents are in the store (``_settle_shallow``), so that nothing walks into a hole meanwhile.
     """
     author = shallow.source_of(objects_dir)
     now = shallow.read_ids(_shallow_file(objects_dir))
     noted = shallow.share(odb.git_dir, author)
-    if now == noted:
-        return []
+    if not shallow.is_news(odb.git_dir, author, now):
+        return False, []
     shallow.set_share(odb.git_dir, author, now | noted, durable=False)
-    return [parent for oid in noted - now for parent in _parents(odb, oid)]
+    return True, [parent for oid in noted - now for parent in _parents(odb, oid)]
 
 
 def _settle_shallow(odb: ObjectStore, objects_dir: bytes) -> None:
     """Drops ends from the note whose parents the store has: there history goes on, whatever the user's repository says."""
     author = shallow.source_of(objects_dir)
     noted = shallow.share(odb.git_dir, author)
-    now = shallow.read_ids(_shallow_file(objects_dir))
-    left = {oid for oid in noted if oid in now or not all(map(odb.exists, _parents(odb, oid)))}
+    left = {oid for oid in noted if not odb.exists(oid) or not all(map(odb.exists, _parents(odb, oid)))}
     if left != noted:
         shallow.set_share(odb.git_dir, author, left, durable=False)
+    shallow.remember(odb.git_dir, author, shallow.read_ids(_shallow_file(objects_dir)))
 
 
 def _parents(odb: ObjectStore, oid: ObjectId) -> tuple[ObjectId, ...]:
@@ -330,6 +329,8 @@ def _anchored(odb: ObjectStore, chain: str, head: ObjectId | None) -> frozenset[
     while at + 24 <= len(data):
         last, count = data[at : at + 20], int.from_bytes(data[at + 20 : at + 24], "big")
         at += 24 + 20 * count
+        if at > len(data):
+            break
         known.update(data[place : place + 20] for place in range(at - 20 * count, at, 20))
     if last == head and at == len(data):
         return frozenset(known)

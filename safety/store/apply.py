@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from safety.faults import SafetyError
-from safety.plumbing.index import IndexCorrupt, IndexEntry, IndexFile, IndexUnsupported, changed, parse_index, serialize_index
+from safety.plumbing.index import IndexCorrupt, IndexEntry, IndexFile, IndexUnsupported, changed, forget_racy_stat, parse_index, serialize_index
 from safety.plumbing.odb import hash_object
 from safety.plumbing.refs import (
     NULL_HEX,
-    RefRefused,
     RefTransaction,
     RefUpdate,
     StashEntry,
+    object_ids,
     set_head,
     split_df,
     view_on_disk,
@@ -36,8 +36,8 @@ from safety.store.anchors import send_back
 from safety.store.place import Place
 from safety.store.exchange import Exchanger, Moved
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
-from safety.store.gitdir import absolute_path
-from safety.store.gitstate import GitPlan, GitValue, Group, MemberPlace
+from safety.store.gitstate import GitPlan, GitValue, Group
+from safety.store.members import MemberPlace, absolute_path, member_place
 from safety.store.restore import KEPT, MERGED, REMOVED, RESTORED, Step
 from safety.store.snapshot import Snapshot
 from safety.types import ABSENT, Absent, ObjectId, PathState, Present, Unknown
@@ -170,7 +170,8 @@ def _encode_job(job: Job) -> dict[str, Any]:
             "stash": None if plan.stash is None else [[_b(e.oid), _b(e.line)] for e in plan.stash],
             "index": {_b(k): [_encode_group(v[0]), _encode_group(v[1])] for k, v in plan.index.items()},
             "raw_index": None if plan.raw_index is None else [base64.b64encode(x or b"").decode() if x is not None else None for x in plan.raw_index],
-            "lay_back": plan.lay_back, "take_away": plan.take_away, "notes": list(plan.notes), "kept": list(plan.kept),
+            "lay_back": plan.lay_back,
+                "repair": plan.repair, "take_away": plan.take_away, "notes": list(plan.notes), "kept": list(plan.kept),
         })
     return {
         "id": job.id, "now": job.now.hex() if job.now else None, "theirs": job.theirs.hex() if job.theirs else None, "record": dict(job.record),
@@ -192,7 +193,7 @@ def _decode_job(raw: dict[str, Any]) -> Job:
             None if item["stash"] is None else tuple(StashEntry(_u(oid), _u(line)) for oid, line in item["stash"]),
             {_u(k): (_decode_group(v[0]), _decode_group(v[1])) for k, v in item["index"].items()},
             None if raw_index is None else (base64.b64decode(raw_index[0]), None if raw_index[1] is None else base64.b64decode(raw_index[1])),
-            item["lay_back"], item["take_away"], tuple(item["notes"]), tuple(item["kept"]))))
+            item["lay_back"], item["take_away"], item["repair"], tuple(item["notes"]), tuple(item["kept"]))))
     return Job(raw["id"], steps, tuple(git), bytes.fromhex(raw["now"]) if raw["now"] else None,
                bytes.fromhex(raw["theirs"]) if raw["theirs"] else None, raw["record"])
 
@@ -260,6 +261,8 @@ def _displaced_exists(tree: Tree, place: Place, step: Step, tag: str) -> bool:
 
 def _remaining_git(place: Place, member: MemberPlace, plan: GitPlan) -> GitPlan:
     own, common = absolute_path(place.root, member.own), absolute_path(place.root, member.common)
+    if plan.repair:
+        return plan
     if plan.lay_back or plan.take_away:
         exists = os.path.lexists(own)
         return replace(plan, lay_back=plan.lay_back and not exists, take_away=plan.take_away and exists)
@@ -295,23 +298,20 @@ class _Runner:
 
     def run(self) -> Outcome:
         place, job = self.place, self.job
-        laid = tuple(absolute_path(place.root, member.common) for member, plan in job.git if plan.lay_back)
-        transactions: list[RefTransaction] = []
+        laid = tuple(absolute_path(place.root, member.top) for member, plan in job.git if plan.lay_back)
+        whole = [member for member, plan in job.git if plan.lay_back or plan.take_away or plan.repair]
+        by_steps = [(member, plan) for member, plan in job.git if member not in whole and not self._under(member, laid)]
+        # where the agent removed a submodule's folder, git cannot be asked about it before the folder is back
+        early = [item for item in by_steps if os.path.isdir(self._member_root(item[0]))]
+        late = [item for item in by_steps if item not in early]
         with contextlib.ExitStack() as stack:
             stack.callback(self._release_locks)
             try:
-                for member, plan in job.git:
-                    if (plan.index or plan.raw_index or plan.updates or plan.head is not None) and not self._under(member, laid):
-                        self._lock_index(member)
-                for member, plan in job.git:
-                    if plan.acts and not plan.take_away and not plan.lay_back and not self._under(member, laid):
-                        self._send_objects(member, plan)
+                self._take_locks(early)
                 place.odb.sync()
                 write_journal(place, job, self.locks)
-                for member, plan in job.git:
-                    if plan.updates and not self._under(member, laid):
-                        transactions.append(stack.enter_context(self._prepare(member, plan)))
-            except (RefRefused, SafetyError) as fault:
+                prepared = self._prepare_all(early, stack)
+            except SafetyError as fault:
                 remove_journal(place)
                 raise UndoRefused(f"{fault.message}; nothing was changed", fault.hint or "git safety undo") from fault
             except OSError as fault:
@@ -322,24 +322,49 @@ class _Runner:
             for member, plan in job.git:
                 if plan.take_away:
                     self._take_away(member)
-                elif plan.lay_back:
+                elif plan.lay_back and not self._is_inside(member, laid):
                     self._lay_back(member, plan)
             self._files()
             for member, plan in job.git:
-                if not (plan.lay_back or plan.take_away) and not self._under(member, laid):
-                    self._progress_files(member, plan)
-                    self._index(member, plan)
-            for transaction in transactions:
+                if plan.repair:
+                    self._repair(member)
+            try:
+                self._take_locks(late)
+                prepared += self._prepare_all(late, stack)
+            except (SafetyError, OSError) as fault:
+                self.outcome.kept.append(f"git state of a submodule was not set back: {fault}")
+                by_steps = early
+            for member, plan in by_steps:
+                self._progress_files(member, plan)
+                self._index(member, plan)
+            for transaction in prepared:
                 transaction.commit()
-            for member, plan in job.git:
-                if not (plan.lay_back or plan.take_away) and not self._under(member, laid):
-                    self._rest_of_refs(member, plan)
+            for member, plan in by_steps:
+                self._rest_of_refs(member, plan)
+            for _, plan in job.git:
                 self.outcome.notes.extend(plan.notes)
                 self.outcome.kept.extend(plan.kept)
         return self.outcome
 
+    def _take_locks(self, members: Sequence[tuple[MemberPlace, GitPlan]]) -> None:
+        """index.lock first: it stops the user's add, commit and checkout; then the objects that refs and index will name."""
+        for member, plan in members:
+            if plan.index or plan.raw_index or plan.updates or plan.head is not None:
+                self._lock_index(member)
+        for member, plan in members:
+            if plan.acts or any(step.path.startswith(member.common + b"/logs/") for step in self.job.steps):
+                self._send_objects(member, plan)
+
+    def _prepare_all(self, members: Sequence[tuple[MemberPlace, GitPlan]], stack: contextlib.ExitStack) -> list[RefTransaction]:
+        return [stack.enter_context(self._prepare(member, plan)) for member, plan in members if plan.updates]
+
+    def _is_inside(self, member: MemberPlace, laid: tuple[bytes, ...]) -> bool:
+        """Whether the git directory comes back as part of an outer one."""
+        place = absolute_path(self.place.root, member.top)
+        return any(place.startswith(other + b"/") for other in laid)
+
     def _under(self, member: MemberPlace, laid: tuple[bytes, ...]) -> bool:
-        place = absolute_path(self.place.root, member.common)
+        place = absolute_path(self.place.root, member.top)
         return any(place == other or place.startswith(other + b"/") for other in laid)
 
     def _member_root(self, member: MemberPlace) -> bytes:
@@ -374,9 +399,16 @@ class _Runner:
         for _, content in plan.progress.values():
             if content is not None and len(content) >= 40:
                 ids |= {word for word in content.split() if len(word) == 40 and all(c in b"0123456789abcdef" for c in word)}
+        logs = (member.own + b"/logs/", member.common + b"/logs/")
+        for step in self.job.steps:
+            if step.path.startswith(logs) and isinstance(step.target, Present):
+                ids |= object_ids(self.place.odb.blob(step.target.oid))
         known = {oid for oid in ids if self.place.odb.exists(bytes.fromhex(oid.decode()))}
         if known:
-            send_back(self.place.git, self.place.odb, self.place.store_dir, self._member_root(member), known)
+            send_back(
+                self.place.git, self.place.odb, self.place.store_dir, self._member_root(member), known,
+                objects_dir=absolute_path(self.place.root, member.common) + b"/objects",
+            )
 
     def _prepare(self, member: MemberPlace, plan: GitPlan) -> RefTransaction:
         transaction = RefTransaction(self.place.git, self._member_root(member), f"git-safety: {self.job.id}")
@@ -556,7 +588,10 @@ class _Runner:
                     groups[name] = target
                 elif tuple(e.identity for e in groups.get(name, ())) != tuple(e.identity for e in target):
                     self.outcome.kept.append(f"what is staged of {os.fsdecode(name)} changed meanwhile; it stays")
-            data = serialize_index(changed(index, [entry for group in groups.values() for entry in group]))
+            entries = [entry for group in groups.values() for entry in group]
+            with contextlib.suppress(FileNotFoundError):  # what the old file's mtime made racy, the new one must not vouch for
+                entries = forget_racy_stat(entries, int(os.stat(path).st_mtime))
+            data = serialize_index(changed(index, entries))
             if index.was_split:
                 self.outcome.notes.append("the index is written unsplit")
             if index.was_sparse:
@@ -591,19 +626,19 @@ class _Runner:
 
     def _lay_back(self, member: MemberPlace, plan: GitPlan) -> None:
         """`rm -rf .git`: everything beside the old place first, then one rename (redteam C8)."""
-        common = absolute_path(self.place.root, member.common)
-        beside = common + b".safety-" + self.job.id.encode()
-        if os.path.lexists(common):
+        top = absolute_path(self.place.root, member.top)
+        beside = top + b".safety-" + self.job.id.encode()
+        if os.path.lexists(top):
             self.outcome.kept.append("a new .git is there now; the old one stays in the snapshot")
             return
         snapshot = Snapshot(self.place.odb, self.job.theirs)
         shutil.rmtree(beside, ignore_errors=True)
         os.makedirs(beside)
         modes: list[tuple[bytes, int]] = []
-        for path, state in snapshot.walk(member.common, ("git",)):
+        for path, state in snapshot.walk(member.top, ("git",)):
             if not isinstance(state, Present):
                 continue
-            goal = beside + path[len(member.common) :]
+            goal = beside + path[len(member.top) :]
             if state.kind == "dir":
                 os.makedirs(goal, exist_ok=True)
                 modes.append((goal, state.mode))
@@ -620,9 +655,18 @@ class _Runner:
         self._indexes_back(member, beside, snapshot)
         for goal, mode in reversed(modes):
             os.chmod(goal, mode)
-        os.makedirs(os.path.dirname(common), exist_ok=True)
-        os.rename(beside, common)
-        self.outcome.notes.append(f"{os.fsdecode(member.common)} laid back")
+        os.makedirs(os.path.dirname(top), exist_ok=True)
+        os.rename(beside, top)
+        self.outcome.notes.append(f"{os.fsdecode(member.top)} laid back")
+
+    def _repair(self, member: MemberPlace) -> None:
+        """A git directory that lost a part git cannot do without: its files are back by now, objects and indexes follow."""
+        common = absolute_path(self.place.root, member.common)
+        snapshot = Snapshot(self.place.odb, self.job.theirs)
+        for root in _git_directories(common):
+            self._objects_back(root)
+        self._indexes_back(member, common, snapshot)
+        self.outcome.notes.append(f"{os.fsdecode(member.common)} repaired")
 
     def _objects_back(self, git_dir: bytes) -> None:
         for name in (b"objects/info", b"objects/pack", b"refs"):
@@ -637,7 +681,7 @@ class _Runner:
             ids.add(seen.head)
         known = {oid for oid in ids if len(oid) == 40 and oid != NULL_HEX and self._known(oid)}
         if known:
-            send_back(self.place.git, self.place.odb, self.place.store_dir, git_dir, known, git_dir=git_dir)
+            send_back(self.place.git, self.place.odb, self.place.store_dir, git_dir, known, laid_beside=Path(os.fsdecode(git_dir)))
 
     def _known(self, oid: bytes) -> bool:
         try:
@@ -649,10 +693,11 @@ class _Runner:
         """The index of the member itself and of every submodule whose git directory lies inside the one laid back."""
         for path in snapshot.members():
             image = snapshot.index(path)
-            own = _own_directory(snapshot, path, self.place.root)
-            if image is None or own is None or not (own == member.common or own.startswith(member.common + b"/")):
+            found = member_place(snapshot, self.place.root, path)
+            own = None if found is None else found.own
+            if image is None or own is None or not (own == member.top or own.startswith(member.top + b"/")):
                 continue
-            goal = beside + own[len(member.common) :]
+            goal = beside + own[len(member.top) :]
             if not os.path.isdir(goal):
                 continue
             if image.raw is not None:
@@ -662,27 +707,21 @@ class _Runner:
                 data = serialize_index(IndexFile(image.version, entries, image.reuc))
                 blobs = {e.oid.hex().encode() for e in entries if e.mode != 0o160000 and self._known(e.oid.hex().encode())}
                 if blobs:
-                    send_back(self.place.git, self.place.odb, self.place.store_dir, goal, blobs, git_dir=goal)
-            with open(goal + b"/index", "wb") as file:
-                file.write(data)
+                    send_back(self.place.git, self.place.odb, self.place.store_dir, goal, blobs, laid_beside=Path(os.fsdecode(goal)))
+            if not os.path.lexists(goal + b"/index"):
+                with open(goal + b"/index", "xb") as file:
+                    file.write(data)
 
     def _take_away(self, member: MemberPlace) -> None:
         """The agent made this repository and nobody used it since: gone by one rename, then removed."""
-        common = absolute_path(self.place.root, member.common)
+        common = absolute_path(self.place.root, member.top)
         aside = common + b".safety-" + self.job.id.encode()
         try:
             os.rename(common, aside)
         except FileNotFoundError:
             return
         shutil.rmtree(aside, ignore_errors=True)
-        self.outcome.notes.append(f"{os.fsdecode(member.common)} removed")
-
-
-def _own_directory(snapshot: Snapshot, member: bytes, root: bytes) -> bytes | None:
-    from safety.store.takeback import member_place
-
-    found = member_place(snapshot, root, member)
-    return None if found is None else found.own
+        self.outcome.notes.append(f"{os.fsdecode(member.top)} removed")
 
 
 def _is_removed_file(step: Step) -> bool:
@@ -709,11 +748,11 @@ def _git_directories(top: bytes) -> list[bytes]:
 
 
 def _log_files(git_dir: bytes) -> list[bytes]:
-    found = []
-    for folder, _, files in os.walk(git_dir):
-        if b"/logs" in folder[len(git_dir) :]:
-            found.extend(folder + b"/" + name for name in files)
-    return found
+    """The logs of a git directory and of its linked work trees, not those of submodules below it."""
+    tops = [git_dir + b"/logs"]
+    with contextlib.suppress(OSError):
+        tops += [git_dir + b"/worktrees/" + name + b"/logs" for name in os.listdir(git_dir + b"/worktrees")]
+    return [folder + b"/" + name for top in tops for folder, _, files in os.walk(top) for name in files]
 
 
 def _read(path: bytes) -> bytes | None:

@@ -155,7 +155,7 @@ class Scan:
         self.stats: dict[bytes, os.stat_result] = {}
         self.ids: set[bytes] = set()
         self._settings: dict[bytes, dict[str, str]] = {}
-        self._parsed: dict[bytes, IndexFile] = {}
+        self._adopted: tuple[bytes, list[str], IndexFile] | None = None
 
     def _start_from(self, tree: ObjectId | None) -> None:
         self.snapshot = Snapshot(self.place.odb, tree)

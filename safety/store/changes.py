@@ -62,7 +62,7 @@ class _Comparison:
                     self._compare(before, after, directory, name)
 
     def _compare(self, before: _Side, after: _Side, directory: bytes, name: bytes) -> None:
-        (old, old_in_git), (new, new_in_git) = before, after
+        old, new = before[0], after[0]
         old_file, new_file = old.file(name), new.file(name)
         path = join(directory, name)
         if old_file is not None and new_file is not None:
@@ -71,9 +71,9 @@ class _Comparison:
                 self.found.append(path)
             return
         below = [_below(side, name) for side in (before, after)]
-        if self._has_record(old, name, old_file, below[0]) or self._has_record(new, name, new_file, below[1]):
-            if old.state(name) != new.state(name):
-                self.found.append(path)
+        has_record = self._has_record(old, name, old_file, below[0]) or self._has_record(new, name, new_file, below[1])
+        if has_record and old.state(name) != new.state(name):
+            self.found.append(path)
         if any(self.wanted.below(*side) for side in below):
             self._waiting.append((below[0], below[1], path))
 

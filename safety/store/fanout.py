@@ -84,8 +84,8 @@ class Trees:
         """Each name whose entry differs between two directories, with both entries. What has equal ids is not read."""
         if old == new:
             return
-        before = self._passing(old) if old is not None else {}
-        after = self._passing(new) if new is not None else {}
+        before = self.stored(old) if old is not None else {}
+        after = self.stored(new) if new is not None else {}
         if _is_fanned(before) and _is_fanned(after):
             yield from self._fan_differences(before[FAN][1], after[FAN][1])
         else:
@@ -148,12 +148,12 @@ class Trees:
         return self.odb.write("tree", serialize_entries(entries))
 
     def _fan_differences(self, old: ObjectId, new: ObjectId) -> Iterator[Difference]:
-        for _, half, other_half in _differences(self._passing(old), self._passing(new)):
+        for _, half, other_half in _differences(self.stored(old), self.stored(new)):
             for _, leaf, other_leaf in _differences(self._optional(half), self._optional(other_half)):
                 yield from _differences(self._optional(leaf), self._optional(other_leaf))
 
     def _optional(self, entry: Entry | None) -> Entries:
-        return {} if entry is None else self._passing(entry[1])
+        return {} if entry is None else self.stored(entry[1])
 
 
 def _is_fanned(stored: Entries) -> bool:

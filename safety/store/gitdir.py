@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safety.plumbing.refs import object_ids
+from safety.plumbing.odb import SourceObjects
+from safety.plumbing.refs import object_ids, view_on_disk
 from safety.store.directories import RACY_NS, Member
+from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository
 from safety.store.snapshot import Editor, Snapshot
-from safety.types import ABSENT, NotCovered, Present, Unknown
+from safety.types import ABSENT, NotCovered, PathState, Present, Unknown
 
 CACHE_VERSION = 1
 LARGEST_FILE = 32 << 20
@@ -60,15 +62,6 @@ class GitCapture:
     not_covered: list[NotCovered] = field(default_factory=list)
 
 
-def captured_path(root: bytes, absolute: bytes) -> bytes:
-    """The path a file of a git directory has in snapshots: relative when inside the workspace."""
-    return absolute[len(root) + 1 :] if absolute.startswith(root + b"/") else absolute
-
-
-def absolute_path(root: bytes, captured: bytes) -> bytes:
-    return captured if captured.startswith(b"/") else root + b"/" + captured
-
-
 def git_directories(root: bytes, member: Member) -> list[bytes]:
     """The captured paths of a member's git directories: the common one, and its own where that lies elsewhere."""
     if member.repository is None:
@@ -86,13 +79,14 @@ class GitDirectories:
         self.trust_before_ns = now_ns - RACY_NS
         self.new = GitFileCache(indexes=dict(old.indexes))
         self.result = GitCapture()
-        self._marked: set[bytes] = set()
 
     def capture(self, member: Member) -> None:
         self._pointer(member)
         if member.repository is None:
+            # a fixture is kept file by file; what was a repository before and lost a part is still captured as one
             place = git_directories(self.root, member)[0]
-            self._directory(place, place, keep_all=True, own=None)
+            was_repository = is_repository(self.snapshot, MemberPlace(member.path, place, place))
+            self._directory(place, place, keep_all=not was_repository, own=place if was_repository else None)
             return
         own = captured_path(self.root, member.repository.git_dir)
         for place in git_directories(self.root, member):
@@ -146,7 +140,7 @@ class GitDirectories:
             return
         names = {name for name, _ in found}
         self.new.directories[key] = (stamp if trusted else [0, 0, 0, 0], files, below)
-        is_git_directory = b"HEAD" in names and (b"objects" in names or b"commondir" in names)
+        is_git_directory = path == top or (b"HEAD" in names and (b"objects" in names or b"commondir" in names))
         for name, entry in found:
             child = path + b"/" + name
             if entry.is_dir(follow_symlinks=False):
@@ -169,14 +163,23 @@ class GitDirectories:
                     continue  # this work tree's index is captured entry by entry
             files.append(name.decode("latin-1"))
             self._file(child, entry.path, info, ids=not keep_all and _names_objects(child[len(top) + 1 :]))
+        if is_git_directory and not keep_all and b"commondir" not in names:
+            self._mark_objects(path, place, b"objects" in names)
         if not unchanged:
             self.editor.put(path, Present("dir", stat.S_IMODE(stamp[3]), b""), "git")
 
+    def _mark_objects(self, path: bytes, place: bytes, there: bool) -> None:
+        """Objects are not copied as files; that they are there, and HEAD's among them, is what tells a repository from a ruin."""
+        state: PathState = Present("dir", 0o755, b"") if there else ABSENT
+        if there:
+            head = view_on_disk(place, place).commit
+            if head is not None and not SourceObjects(place + b"/objects").exists(bytes.fromhex(head.decode())):
+                state = Unknown("objects-missing")
+        if self.snapshot.state(path + b"/objects") != state:
+            self.editor.put(path + b"/objects", state, "git")
+
     def _is_left_out(self, path: bytes, name: bytes, is_git_directory: bool, own: bytes | None) -> bool:
         if is_git_directory and name in (b"objects", b"fsmonitor--daemon"):
-            if name == b"objects" and path + b"/objects" not in self._marked:
-                self._marked.add(path + b"/objects")  # tells a snapshot's repositories from look-alikes
-                self.editor.put(path + b"/objects", Present("dir", 0o755, b""), "git")
             return True
         if is_git_directory and name == b"lfs":
             self.editor.put(path + b"/lfs", Unknown("lfs-objects"), "git")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from safety.plumbing.index import IndexEntry
 from safety.plumbing.refs import NULL_HEX, STASH, GitView, RefUpdate, StashEntry, is_in_progress, is_per_worktree, view
+from safety.store.members import MemberPlace
 from safety.store.snapshot import Snapshot
 
 Group = tuple[IndexEntry, ...]
@@ -42,19 +43,6 @@ class GitValue:
     def commit(self) -> bytes | None:
         """What HEAD stands for, None if unborn."""
         return self.refs.get(self.branch) if self.branch is not None else (self.head or None)
-
-
-@dataclass(frozen=True)
-class MemberPlace:
-    """Where a member's git state lies, as captured paths: its own git directory and the common one."""
-
-    path: bytes
-    own: bytes
-    common: bytes
-
-    def file(self, name: bytes) -> bytes:
-        """The captured path of a git directory's file."""
-        return (self.own if is_per_worktree(name) else self.common) + b"/" + name
 
 
 def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = True) -> GitValue:
@@ -119,7 +107,8 @@ class GitPlan:
     ``updates`` are refs by compare-and-swap, ``head`` the new HEAD (None: stays), ``progress`` in-progress files to write (None: to
     remove) with the content that must be there, ``stash`` the new list (None: stays), ``index`` the entry groups to set (empty: to
     remove), each applied only where the current group is as ``index_base`` says. ``held_paths`` are paths that must be kept because a
-    branch switch could not be taken back.
+    branch switch could not be taken back. ``lay_back`` and ``take_away`` are about the whole git directory, ``repair`` about one that is
+    there but lost what git cannot do without: its files come back one by one, objects and index follow.
     """
 
     member: bytes
@@ -133,6 +122,7 @@ class GitPlan:
     raw_index: tuple[bytes, bytes | None] | None = None
     lay_back: bool = False
     take_away: bool = False
+    repair: bool = False
     notes: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     held_paths: frozenset[bytes] = frozenset()
@@ -140,7 +130,7 @@ class GitPlan:
     @property
     def acts(self) -> bool:
         return bool(self.updates or self.head is not None or self.progress or self.stash is not None or self.index or self.raw_index
-                    or self.lay_back or self.take_away)
+                    or self.lay_back or self.take_away or self.repair)
 
 
 @dataclass

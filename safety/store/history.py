@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 from safety.store.attribution import AGENT_ACTORS, Owned, operations_of_turn, undone_turns
 from safety.store.oplog import OpLog, Operation, UnknownHandle
+from safety.store.pins import pins
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot, changes
 from safety.types import Absent, ObjectId, Present, Unknown
+
+
+GIT_STATE = b".git"  # stands for what git recorded beside the files it can be told by (an index entry, say)
 
 
 @dataclass
@@ -34,7 +38,11 @@ class Turn:
 
 
 def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = None) -> Iterator[Turn]:
-    """Turns newest first. A turn is given once no older operation can belong to it."""
+    """Turns newest first, each once no older operation can belong to it.
+
+    With ``unattributed`` its ``operations`` also hold what changed in the turn without a call's end to explain it; ``pieces`` tells
+    the two apart.
+    """
     waiting: dict[int, Turn] = {}
     owners: dict[str, dict[bytes, str]] = {}
     for operation, taken_back in undone_turns(log.walk(start)):
@@ -45,11 +53,11 @@ def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = No
         if record.turn:
             turn = waiting.setdefault(record.turn, Turn(record.turn))
             _note(turn, operation, taken_back)
-            if record.kind != "turn" and (record.actor in AGENT_ACTORS or record.actor == "mixed" or (unattributed and record.actor == "unattributed")):
-                turn.operations.append(Owned(operation, owners.get(record.id)))
-        elif record.actor == "mixed":
+        if record.actor == "mixed":
             for turn in waiting.values():
                 turn.operations.append(Owned(operation, owners.get(record.id)))
+        elif record.turn and record.kind != "turn" and (record.actor in AGENT_ACTORS or (unattributed and record.actor == "unattributed")):
+            waiting[record.turn].operations.append(Owned(operation))
     for number in sorted(waiting, reverse=True):
         yield waiting[number]
 
@@ -77,9 +85,11 @@ def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unatt
     found = []
     for item in reversed(owned):
         operation = item.operation
+        if operation.record.actor == "unattributed" and not unattributed:
+            continue
         before = log.tree_before(operation)
         paths = tuple(path for path in changes(log.odb, before, operation.tree) if item.owns(path, turn, call, unattributed=unattributed))
-        if paths or operation.record.git_changed:
+        if paths or (operation.record.git_changed and item.owns(GIT_STATE, turn, call, unattributed=unattributed)):
             found.append(Piece(operation.id, before, operation.tree, paths))
     return found
 
@@ -132,9 +142,12 @@ def find_operation(log: OpLog, handle: str) -> Operation:
             if number == len(handle) - 1:
                 return operation
         raise UnknownHandle(f"the log does not reach back to {handle}", "git safety log")
+    pinned = pins(log).get(handle)
+    if pinned is not None:
+        return log.read(pinned)
     found = []
     for operation in log.walk():
-        if handle in operation.record.pins or operation.id == handle:
+        if operation.id == handle:
             return operation
         if operation.id.startswith(handle) and len(handle) >= 2:
             found.append(operation)

@@ -198,4 +198,3 @@ def _written(trees: Trees, entries: Entries) -> ObjectId:
     tree = trees.changed(None, entries)
     assert tree is not None
     return tree
-

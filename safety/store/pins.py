@@ -1,7 +1,7 @@
 """Names that a user gave to operations. A named operation is never forgotten: its ref keeps it (see ``retention``).
 
-The refs are ``refs/safety/pin/<chain>/<name>``. Several work trees share a store and each has names of its own, so a name never brings
-one work tree's files into another.
+The refs are ``refs/safety/pin/<chain>/<name>``. Several work trees share a store and each has names of its own, so a name never
+brings one work tree's files into another.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from safety.store.chunks import read_text
 from safety.store.oplog import REMEMBERED_HEADS, Operation, OpLog
 from safety.store.packs import (
     Pack,
+    StoreBusy,
     StoreSize,
     alone,
     leftovers,
@@ -40,6 +41,7 @@ from safety.store.packs import (
     store_size,
     sync_folder,
     write_pack,
+    write_whole,
 )
 from safety.store.seed import linked_files, save_linked
 from safety.store.trees import GITLINK, TREE, parse_tree
@@ -58,6 +60,7 @@ _LEFTOVER_AGE_S = 600
 _ROUNDS = 3
 _DEADLINE_S = 3600
 _WINDOW = 30
+_GROWTH = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,91 +507,154 @@ def sweep(git_dir: Path, older_than_s: float = _LEFTOVER_AGE_S) -> int:
 # ---- repack --------------------------------------------------------------------------------------------------------------------
 
 
-def repack_loose(git: Git, odb: ObjectStore, *, threshold: int = LOOSE_THRESHOLD) -> int:
+def repack_loose(git: Git, odb: ObjectStore, *, threshold: int = LOOSE_THRESHOLD, wait_s: float = 2.0) -> int:
     """Packs the loose objects if there are at least ``threshold``, then removes their files; gives how many.
 
     Walks nothing but them: what they are called is read off the operations since the last repack, so that versions of one path become
-    deltas of each other. Safe beside captures and readers, which find an object in its pack when its file is gone.
+    deltas of each other. Trees and commits get a pack of their own, which takes in the last such packs while they are not much bigger:
+    a tree's versions differ by one entry, and each pack has to hold one of them in full. Safe beside captures and readers, which find
+    an object in its pack when its file is gone.
     """
     loose = dict(loose_files(f"{odb.git_dir}/objects"))
     if len(loose) < max(threshold, 1):
         return 0
-    pack = write_pack(git, odb.git_dir, _hinted(odb, loose.keys()), window=_WINDOW)
-    if pack is None:
-        return 0
-    packed = set(pack_ids(pack))
+    named = _Names(odb, loose)
+    written = write_pack(git, odb.git_dir, named.lines("blob"), window=_WINDOW)
+    packed = set(pack_ids(written)) if written else set()
+    packed |= _repack_trees(git, odb, named, sum(map(os.path.getsize, map(loose.__getitem__, named.of("tree")))), wait_s)
     odb.refresh()
     return remove_files(path for oid, path in loose.items() if oid in packed)
 
 
+def _repack_trees(git: Git, odb: ObjectStore, named: _Names, weight: int, wait_s: float) -> set[ObjectId]:
+    """Packs the trees and commits, with those of older tree packs; gives the ids in the new pack."""
+    taken, rest = [], []
+    for pack in _tree_packs(odb.git_dir):
+        if pack.size <= _GROWTH * weight:
+            taken.append(pack)
+            weight += pack.size
+        else:
+            rest.append(pack)
+    if taken:
+        named = _Names(odb, [*named.of("tree"), *(oid for pack in taken for oid in pack_ids(pack))])
+    new = write_pack(git, odb.git_dir, named.lines("tree"), window=_WINDOW)
+    if new is None:
+        return set()
+    _note_tree_packs(odb.git_dir, [*rest, new])
+    _replace(odb.git_dir, taken, new, wait_s)
+    return set(pack_ids(new))
+
+
+def _tree_packs(git_dir: Path) -> list[Pack]:
+    """Packs that ``repack_loose`` made of trees and commits, smallest first."""
+    try:
+        names = set((git_dir / "tree-packs").read_text().split())
+    except FileNotFoundError:
+        return []
+    return [pack for pack in packs(git_dir) if os.path.basename(pack.stem) in names]
+
+
+def _note_tree_packs(git_dir: Path, listed: Iterable[Pack]) -> None:
+    write_whole(git_dir / "tree-packs", "".join(os.path.basename(pack.stem) + "\n" for pack in listed).encode(), durable=False)
+
+
+def _replace(git_dir: Path, old: Iterable[Pack], new: Pack, wait_s: float) -> None:
+    """Removes packs whose objects are all in the new one, if captures let us; else they stay as doubles until the next repack."""
+    held = set(pack_ids(new))
+    gone = [pack for pack in old if pack.stem != new.stem and held.issuperset(pack_ids(pack))]
+    if not gone:
+        return
+    try:
+        with alone(git_dir, wait_s):
+            raise_generation(git_dir)
+            remove_pack_caches(git_dir)
+            for pack in gone:
+                remove_pack(pack)
+            sync_folder(f"{git_dir}/objects/pack")
+    except StoreBusy:
+        return
+
+
 def repack_packs(git: Git, odb: ObjectStore, *, most: int = MOST_PACKS, wait_s: float = 2.0) -> int:
     """Unites the small packs that repacks and transfers have left, if they are more than ``most``; gives how many went into one."""
-    small = [pack for pack in packs(odb.git_dir) if not pack.is_shared and pack.size < SMALL_PACK]
+    apart = {pack.stem for pack in _tree_packs(odb.git_dir)}
+    small = [pack for pack in packs(odb.git_dir) if not pack.is_shared and pack.size < SMALL_PACK and pack.stem not in apart]
     if len(small) <= most:
         return 0
-    members = {oid for pack in small for oid in pack_ids(pack)}
-    new = write_pack(git, odb.git_dir, _hinted(odb, members), window=_WINDOW)
-    if new is None or not members <= set(pack_ids(new)):
+    named = _Names(odb, [oid for pack in small for oid in pack_ids(pack)])
+    new = write_pack(git, odb.git_dir, [*named.lines("tree"), *named.lines("blob")], window=_WINDOW)
+    if new is None:
         return 0
-    with alone(odb.git_dir, wait_s):
-        raise_generation(odb.git_dir)
-        remove_pack_caches(odb.git_dir)
-        for pack in small:
-            if pack.stem != new.stem:
-                remove_pack(pack)
-        sync_folder(f"{odb.git_dir}/objects/pack")
+    _replace(odb.git_dir, small, new, wait_s)
     odb.refresh()
     return len(small)
 
 
-def _hinted(odb: ObjectStore, members: Iterable[ObjectId]) -> list[bytes]:
-    """A line for pack-objects for each member, with the path it has in the newest operation that holds it, newest first."""
-    left = dict.fromkeys(members)
-    lines: list[bytes] = []
+class _Names:
+    """A line for pack-objects for each of some objects, with the path it has in the newest operation that holds it, newest first.
 
-    def take(oid: ObjectId, path: bytes) -> bool:
-        if oid not in left:
+    They come as two kinds: ``tree`` (commits and tags too) and ``blob``.
+    """
+
+    def __init__(self, odb: ObjectStore, members: Iterable[ObjectId]) -> None:
+        self.odb = odb
+        self._left = dict.fromkeys(members)
+        self._found: dict[str, dict[ObjectId, bytes]] = {"tree": {}, "blob": {}}
+        for chain in chains(odb.git_dir):
+            self._take_chain(chain)
+        for head in refs_below(odb.git_dir, ANCHOR).values():
+            self._take_history(head)
+        objects = SourceObjects(odb.git_dir / "objects")
+        for oid in sorted(self._left):
+            try:
+                self._found["blob" if objects.header(oid)[0] == "blob" else "tree"][oid] = b""
+            except (ObjectMissing, ObjectCorrupt):
+                continue  # a torn file: git would stop at it
+
+    def of(self, kind: str) -> Iterable[ObjectId]:
+        """The ids of one kind."""
+        return self._found[kind].keys()
+
+    def lines(self, kind: str) -> list[bytes]:
+        """The lines of one kind."""
+        return [oid.hex().encode("ascii") + b" " + path for oid, path in self._found[kind].items()]
+
+    def _take(self, oid: ObjectId, path: bytes, kind: str) -> bool:
+        if oid not in self._left:
             return False
-        del left[oid]
-        lines.append(oid.hex().encode("ascii") + b" " + path.replace(b"\n", b"?"))
+        del self._left[oid]
+        self._found[kind][oid] = path.replace(b"\n", b"?")
         return True
 
-    def take_tree(top: ObjectId, path: bytes) -> None:
+    def _take_tree(self, top: ObjectId, path: bytes) -> None:
         stack = [(TREE, top, path)]
         while stack:
             mode, oid, path = stack.pop()
-            if mode != GITLINK and take(oid, path) and mode == TREE:
-                stack += [(mode, below, path + b"/" + name) for mode, name, below in reversed(_items(odb, oid))]
+            if mode != GITLINK and self._take(oid, path, "tree" if mode == TREE else "blob") and mode == TREE:
+                stack += [(mode, below, path + b"/" + name) for mode, name, below in reversed(_items(self.odb, oid))]
 
-    for chain in chains(odb.git_dir):
+    def _take_chain(self, chain: str) -> None:
         try:
-            for operation in read_chain(odb, chain):
-                if not take(operation.oid, b"operation"):
-                    break  # what is older was packed before
-                take_tree(operation.tree, b"")
+            for operation in read_chain(self.odb, chain):
+                if not self._take(operation.oid, b"operation", "tree"):
+                    return  # what is older was packed before
+                self._take_tree(operation.tree, b"")
         except (ObjectMissing, ObjectCorrupt):
-            continue  # its objects are packed all the same, only less well
-    for head in refs_below(odb.git_dir, ANCHOR).values():
-        _take_history(odb, head, take, take_tree)
-    lines += [oid.hex().encode("ascii") for oid in sorted(left)]
-    return lines
+            return  # its objects are packed all the same, only less well
 
-
-def _take_history(
-    odb: ObjectStore, head: ObjectId, take: Callable[[ObjectId, bytes], bool], take_tree: Callable[[ObjectId, bytes], None]
-) -> None:
-    """Anchors and the user's commits below them, as far as they are members. Their trees are named as those of ``work/`` are."""
-    stack = [head]
-    while stack:
-        oid = stack.pop()
-        if not take(oid, b"commit"):
-            continue
-        try:
-            commit = odb.read_commit(oid)
-        except (ObjectMissing, ObjectCorrupt):
-            continue
-        take_tree(commit.tree, b"/work")
-        stack += commit.parents
+    def _take_history(self, head: ObjectId) -> None:
+        """Anchors and the user's commits below them, as far as they are members. Their trees are named as those of ``work/`` are."""
+        stack = [head]
+        while stack:
+            oid = stack.pop()
+            if not self._take(oid, b"commit", "tree"):
+                continue
+            try:
+                commit = self.odb.read_commit(oid)
+            except (ObjectMissing, ObjectCorrupt):
+                continue
+            self._take_tree(commit.tree, b"/work")
+            stack += commit.parents
 
 
 # ---- all of it -----------------------------------------------------------------------------------------------------------------

@@ -50,9 +50,19 @@ def set_share(git_dir: Path, author: str, ids: Iterable[ObjectId], *, durable: b
     wanted = frozenset(ids)
     if wanted != share(git_dir, author):
         write_whole(folder / author, format_ids(wanted), durable=durable)
-    united: frozenset[ObjectId] = frozenset().union(*(read_ids(folder / name) for name in os.listdir(folder) if ".new-" not in name))
+    united: frozenset[ObjectId] = frozenset().union(*(read_ids(folder / name) for name in os.listdir(folder) if "." not in name))
     if united != read_ids(git_dir / "shallow"):
         write_whole(git_dir / "shallow", format_ids(united), durable=durable)
+
+
+def is_news(git_dir: Path, author: str, said: frozenset[ObjectId]) -> bool:
+    """Whether a user's repository says something else than when ``remember`` was called."""
+    return said != read_ids(git_dir / "shallow.d" / f"{author}.seen")
+
+
+def remember(git_dir: Path, author: str, said: frozenset[ObjectId]) -> None:
+    """Notes what a user's repository says, which may differ from its share: the store may have the history beyond an end."""
+    write_whole(git_dir / "shallow.d" / f"{author}.seen", format_ids(said), durable=False)
 
 
 def format_ids(ids: Iterable[ObjectId]) -> bytes:

@@ -12,18 +12,20 @@ from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
+from safety.plumbing.refs import STASH_LOG
 from safety.plumbing.repo import other_worktrees
 from safety.store.apply import Job
 from safety.store.place import Place
 from safety.store.chunks import read_text
-from safety.store.gitdir import absolute_path, captured_path
-from safety.store.gitstate import GitPlan, GitValue, MemberPlace, Surroundings, plan_git, read_value, state_files
-from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
+from safety.store.gitstate import GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
+from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
+from safety.store.restore import KEPT, RESTORED, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree
 from safety.types import ABSENT, ObjectId, PathState, Present
 
 GIT_FILES_NEVER_UNDONE = (b"FETCH_HEAD", b"COMMIT_EDITMSG", b"shallow", b"gitk.cache")
+MADE_BY_GIT = (b"info/refs", b"objects")
 
 
 @dataclass(frozen=True)
@@ -51,41 +53,6 @@ class Whole:
         return Job(identity, self.files.steps, self.git, self.now, self.theirs, record)
 
 
-def member_place(snapshot: Snapshot, root: bytes, member: bytes) -> MemberPlace | None:
-    """Where a member's git directories lie, read from the snapshot alone; None where it has none there."""
-    dot_git = (member + b"/" if member else b"") + b".git"
-    state = snapshot.state(dot_git)
-    if not isinstance(state, Present):
-        return None
-    if state.kind == "dir":
-        return MemberPlace(member, dot_git, dot_git)
-    base = root + b"/" + member if member else root
-    if state.kind == "link":
-        own = os.path.normpath(os.path.join(base, snapshot.read(dot_git)))
-    else:
-        text = snapshot.read(dot_git).strip()
-        if not text.startswith(b"gitdir:"):
-            return None
-        own = os.path.normpath(os.path.join(base, text[7:].strip()))
-    own_path = captured_path(root, own)
-    common = own_path
-    try:
-        pointer = snapshot.read(own_path + b"/commondir").strip()
-        common = captured_path(root, os.path.normpath(os.path.join(own, pointer)))
-    except KeyError:
-        pass
-    return MemberPlace(member, own_path, common)
-
-
-def is_repository(snapshot: Snapshot, place: MemberPlace) -> bool:
-    """Whether the snapshot holds a git directory git would use (fixtures that only look like one are plain files)."""
-    return _exists(snapshot, place.own + b"/HEAD") and _exists(snapshot, place.common + b"/objects") and _exists(snapshot, place.common + b"/refs")
-
-
-def _exists(snapshot: Snapshot, path: bytes) -> bool:
-    return isinstance(snapshot.state(path), Present)
-
-
 class Planner:
     """Plans taking back a list of operations' own changes from the state of now."""
 
@@ -98,21 +65,27 @@ class Planner:
     def plan(self, pieces: Sequence[Piece], *, only: Sequence[bytes] | None = None, with_git: bool = True) -> Whole:
         """``pieces`` oldest first; with ``only`` just the paths at or below those, and no git state."""
         members = self._members(pieces) if with_git and only is None else []
+        broken = [member for member in members if self._is_broken(member, pieces)]
+        members = [member for member in members if member not in broken]
         files = FilePlanner(self.place.odb, self.now_id, self._merge())
-        chosen = [replace(piece, paths=tuple(self._file_paths(piece, members, only))) for piece in pieces]
+        own = {member.common + b"/" + name for member in (*members, *broken) for name in MADE_BY_GIT}
+        chosen = [replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces]
         plan = files.plan(chosen, self._branch_rule(pieces) if only is None else lambda *_: None)
+        plan = replace(plan, steps=tuple(sorted([*plan.steps, *self._log_steps(members, pieces)], key=lambda step: step.path)))
         git: list[tuple[MemberPlace, GitPlan]] = []
         kept = frozenset(step.path for step in plan.steps if step.verb == KEPT)
         held: set[bytes] = set()
+        git.extend((member, GitPlan(member.path, GitValue(False), GitValue(True), repair=True)) for member in broken)
         for member in members:
             git_plan = self._plan_member(member, pieces, kept)
+            git_plan = replace(git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)))
             held |= git_plan.held_paths
             if git_plan.acts or git_plan.kept:
                 git.append((member, git_plan))
         if held:
             plan = replace(plan, steps=tuple(
                 Step(s.path, KEPT, s.ours, s.ours, "goes with the branch switch that stays") if s.path in held and s.acts else s for s in plan.steps))
-        laid = tuple(member.common for member, item in git if item.lay_back or item.take_away)
+        laid = tuple(member.top for member, item in git if item.lay_back or item.take_away)
         if laid:
             plan = replace(plan, steps=tuple(s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid))
         return Whole(self._plain(plan), tuple(git), self.now_id, pieces[0].before if pieces else None)
@@ -127,6 +100,11 @@ class Planner:
             elif not any(state_files(member, path) for member in members):
                 if path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE or b".git/" not in path:
                     yield path
+
+    def _is_broken(self, member: MemberPlace, pieces: Sequence[Piece]) -> bool:
+        """Whether the agent left a git directory that is there but no repository any more (HEAD or objects removed, say)."""
+        before = Snapshot(self.place.odb, pieces[0].before)
+        return is_repository(before, member) and not is_repository(self.now, member) and self.now.state(member.top) != ABSENT
 
     def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
         """Members whose git state some piece touched, outer ones first."""
@@ -144,6 +122,47 @@ class Planner:
                         found.setdefault(name, place)
         return [found[name] for name in sorted(found)]
 
+    def _log_steps(self, members: Sequence[MemberPlace], pieces: Sequence[Piece]) -> Iterable[Step]:
+        """Reflogs are append-only: one that the agent cut or deleted gets its lines back, under what was appended since."""
+        for member in members:
+            for path in sorted({path for piece in pieces for path in piece.paths}):
+                inside = path.startswith((member.own + b"/logs/", member.common + b"/logs/"))
+                if not inside or path.endswith(b"/" + STASH_LOG):
+                    continue
+                now = lines = self._read(self.now, path)
+                for piece in reversed(pieces):
+                    if path not in piece.paths:
+                        continue
+                    before, after = self._read(Snapshot(self.place.odb, piece.before), path), self._read(Snapshot(self.place.odb, piece.after), path)
+                    if not after.startswith(before) and lines.startswith(after):
+                        lines = before + lines[len(after) :]
+                if lines != now:
+                    ours, blob = self.now.state(path), self.place.odb.write("blob", lines)
+                    yield Step(path, RESTORED, ours, Present("file", ours.mode if isinstance(ours, Present) else 0o644, blob), "reflog")
+
+    def _worktree_notes(self, member: MemberPlace, pieces: Sequence[Piece]) -> list[str]:
+        """Linked work trees outside the workspace that came or went: their files are in no snapshot of this workspace."""
+        before, after = Snapshot(self.place.odb, pieces[0].before), Snapshot(self.place.odb, pieces[-1].after)
+        prefix = member.common + b"/worktrees/"
+        names = {path[len(prefix) :].split(b"/")[0] for piece in pieces for path in piece.paths if path.startswith(prefix)}
+        notes = []
+        for name in sorted(names):
+            old, new = (self._read(snapshot, prefix + name + b"/gitdir").strip() for snapshot in (before, after))
+            folder = os.path.dirname(old or new)
+            if bool(old) == bool(new) or folder.startswith(self.place.root + b"/"):
+                continue
+            text = os.fsdecode(folder)
+            notes.append(f"the linked work tree {text} was removed; its files are in no snapshot of this workspace" if old
+                         else f"the linked work tree {text} stays: git worktree remove {text}")
+        return notes
+
+    @staticmethod
+    def _read(snapshot: Snapshot, path: bytes) -> bytes:
+        try:
+            return snapshot.read(path)
+        except KeyError:
+            return b""
+
     # -- git
 
     def _value(self, tree: ObjectId | None, member: MemberPlace) -> GitValue:
@@ -155,12 +174,17 @@ class Planner:
         return self._values[key]
 
     def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
-        sides = [(self._value(piece.before, member), self._value(piece.after, member)) for piece in pieces]
-        return plan_git(member.path, self._value(self.now_id, member), [side for side in sides if side[0] != side[1]], self._around(member, kept))
+        trees = [tree for piece in pieces for tree in (piece.before, piece.after)] + [self.now_id]
+        values = {tree: self._value(tree, member) for tree in trees}
+        if any(values[tree].exists and member_place(Snapshot(self.place.odb, tree), self.place.root, member.path) is None for tree in values):
+            # the work tree was removed but not its git directory (a submodule): its index was not looked at then
+            values = {tree: replace(value, index={}, raw_index=None) for tree, value in values.items()}
+        sides = [(values[piece.before], values[piece.after]) for piece in pieces]
+        return plan_git(member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces[0].before))
 
-    def _around(self, member: MemberPlace, kept: frozenset[bytes]) -> Surroundings:
-        common, own = absolute_path(self.place.root, member.common), absolute_path(self.place.root, member.own)
-        elsewhere = frozenset(branch for head in other_worktrees(common, own) for branch in head.branches) if os.path.isdir(common) else frozenset()
+    def _around(self, member: MemberPlace, kept: frozenset[bytes], before: ObjectId | None) -> Surroundings:
+        common = absolute_path(self.place.root, member.common)
+        elsewhere = self._branches_elsewhere(member, before) if os.path.isdir(common) else frozenset()
         root = self.place.root + b"/" + member.path if member.path else self.place.root
         prefix = member.path + b"/" if member.path else b""
         return Surroundings(
@@ -170,6 +194,19 @@ class Planner:
             kept_paths=kept,
             jj=os.path.isdir(root + b"/.jj"),
         )
+
+    def _branches_elsewhere(self, member: MemberPlace, before: ObjectId | None) -> frozenset[bytes]:
+        """Branches that other work trees have checked out; not those of work trees in here that the agent made and that will go."""
+        common, own = absolute_path(self.place.root, member.common), absolute_path(self.place.root, member.own)
+        old = Snapshot(self.place.odb, before)
+        found: set[bytes] = set()
+        for head in other_worktrees(common, own):
+            admin = captured_path(self.place.root, head.git_dir)
+            folder = self._read(self.now, admin + b"/gitdir").strip()
+            if folder.startswith(self.place.root + b"/") and old.state(admin) == ABSENT:
+                continue
+            found.update(head.branches)
+        return frozenset(found)
 
     def _is_ancestor(self, first: bytes, second: bytes) -> bool:
         if first == second:

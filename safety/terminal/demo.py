@@ -74,7 +74,7 @@ def _play(folder: str, environ: Mapping[str, str]) -> int:
     if wrong:
         _say(f"\nNot as before: {', '.join(wrong)}. That is a bug; please report it.\n")
         return 1
-    _say(f"\nCompared: {count(len(before) - 2, 'file')} byte for byte, the branches and the index. All is as it was.\n")
+    _say("\nEvery file compared byte for byte, the branches and the index: all is as it was.\n")
     _say("Do this with a command of yours:  git safety run -- COMMAND\n")
     return 0
 

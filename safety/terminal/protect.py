@@ -52,6 +52,7 @@ class Protection:
     def __init__(self, cwd: bytes, command: Sequence[str], name: str, environ: Mapping[str, str]) -> None:
         self.problem = ""
         self.denied = False
+        self.capturing = threading.Lock()
         self._environ = environ
         self._cwd = cwd
         self._command = shlex.join(command)
@@ -184,7 +185,8 @@ class Protection:
 
     def _work(self, quiet_s: float) -> None:
         while self._await_quiet(quiet_s):
-            self._carefully(self._cut)
+            with self.capturing:
+                self._carefully(self._cut)
 
     def _await_quiet(self, quiet_s: float) -> bool:
         """True when ``quiet_s`` went by since the last write; False when the command has ended."""

@@ -118,12 +118,13 @@ def _supervise(
     try:
         pid = start(program, args.command, {**environ, **protection.environment}, signals.before)
     except OSError as error:
-        _say(f"{args.command[0]}: {error.strerror}")
-        return (NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE), protection.finish("not started")
+        # It was found; what a second look misses is the interpreter that its first line names.
+        _say(f"{args.command[0]}: {'no such interpreter' if error.errno == errno.ENOENT else error.strerror}")
+        return NOT_EXECUTABLE, protection.finish("not started")
     # The command may delete the folder we stand in.
     os.chdir("/")
     protection.observe()
-    code = wait(pid, signals)
+    code = wait(pid, signals, protection.capturing)
     return code, _finish(protection, code, signals)
 
 
@@ -185,14 +186,18 @@ def start(program: str, command: Sequence[str], environ: Mapping[str, str], mask
     return os.posix_spawn("/bin/sh", words, environ, setsigmask=mask, setsigdef=usual)
 
 
-def wait(pid: int, signals: Signals) -> int:
-    """Waits for the end of ``pid``, passing signals on and stopping with it; gives its exit code as a shell does."""
+def wait(pid: int, signals: Signals, capturing: threading.Lock) -> int:
+    """Waits for the end of ``pid``, passing signals on and stopping with it; gives its exit code as a shell does.
+
+    We never stop with ``capturing`` held: the lock of the workspace would stop with us.
+    """
     while True:
         number, typed = signals.wait()
         if number == signal.SIGCHLD:
             found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
             if found and os.WIFSTOPPED(status):
-                _stop_too()
+                with capturing:
+                    _stop_too()
             elif found:
                 code = os.waitstatus_to_exitcode(status)
                 return 128 - code if code < 0 else code

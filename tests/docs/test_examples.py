@@ -2,7 +2,7 @@
 
 A fenced ``console`` block below ``<!-- run: NAME -->`` is run: lines after ``$ `` by bash, all blocks of one NAME in a file one
 after the other in one empty folder. What follows a command is its whole output; ``...`` stands for anything, and alone on a line
-for any number of lines.
+for any number of lines. With ``<!-- run: NAME whole -->`` only the first line is a command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from tests.support.environment import isolated
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
-_BLOCK = re.compile(r"<!-- run: (?P<name>[\w-]+) -->\n+```console\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"<!-- run: (?P<name>[\w-]+)(?P<whole> whole)? -->\n+```console\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 
@@ -36,12 +38,12 @@ def examples(page: Path) -> dict[str, list[Example]]:
     """The page's examples by the name of their story."""
     found: dict[str, list[Example]] = {}
     for block in _BLOCK.finditer(page.read_text()):
-        found.setdefault(block["name"], []).extend(_commands(block["text"]))
+        found.setdefault(block["name"], []).extend(_commands(block["text"], bool(block["whole"])))
     return found
 
 
-def _commands(text: str) -> Iterator[Example]:
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+def _commands(text: str, whole: bool) -> Iterator[Example]:
+    for part in re.split(r"^\$ ", text, maxsplit=int(whole), flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
         yield Example(command, shown)
 

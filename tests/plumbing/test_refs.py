@@ -147,6 +147,7 @@ def test_view_reads_the_in_progress_state_and_nothing_else(repo: RepoBuilder) ->
 
 def test_view_does_not_stumble_over_odd_files(repo: RepoBuilder, tmp_path: Path) -> None:
     """Empty refs are broken, links are symbolic refs, FIFOs and locks are nothing, and none of it waits."""
+    before = all_refs(repo)  # git itself hangs on a FIFO
     refs = repo.root / ".git/refs/heads"
     (refs / "empty").write_bytes(b"")
     (refs / "garbage").write_bytes(b"\xff\n")
@@ -160,7 +161,7 @@ def test_view_does_not_stumble_over_odd_files(repo: RepoBuilder, tmp_path: Path)
 
     assert seen.broken == {b"refs/heads/empty", b"refs/heads/garbage"}
     assert seen.symrefs == {b"refs/heads/old": b"refs/heads/main"}
-    assert seen.refs == {name: all_refs(repo)[name] for name in (b"refs/heads/main", b"refs/heads/side", b"refs/tags/v1")}
+    assert seen.refs == before
     assert seen.in_progress == {}
 
 
@@ -189,12 +190,12 @@ def test_view_takes_files_from_anywhere() -> None:
         b"index": b"DIRC",
     }
 
-    seen = view(files.get, files)
+    seen = view(lambda name: files.get(name), files)
 
     assert (seen.head, seen.commit) == (b"ref: refs/heads/x", two)
     assert seen.refs == {b"refs/heads/x": two, b"refs/tags/t": one}
     assert seen.in_progress == {b"MERGE_HEAD": one + b"\n"}
-    assert view({}.get, []).head == b""
+    assert view(lambda name: None, []).head == b""
 
 
 def test_object_ids_are_found_in_every_kind_of_text() -> None:
@@ -256,8 +257,8 @@ def test_names_of_the_git_directory_are_sorted(name: bytes, own: bool, unfinishe
 def test_per_worktree_names_are_where_git_looks_for_them(repo: RepoBuilder, tmp_path: Path) -> None:
     """Asked with ``rev-parse --git-path``, git puts each name into the same of the two directories."""
     repo.git("worktree", "add", "-q", str(tmp_path / "linked"), "side")
-    names = "HEAD index config packed-refs logs/HEAD logs/refs/stash refs/bisect/x MERGE_HEAD rebase-merge/x info/exclude modules/m hooks/x"
-    for name in names.split():
+    names = "HEAD index config packed-refs logs/HEAD logs/refs/stash refs/bisect/x MERGE_HEAD rebase-merge/x info/exclude"
+    for name in (names + " modules/m hooks/x objects/pack shallow info/sparse-checkout").split():
         where = repo.git("rev-parse", "--git-path", name, cwd=tmp_path / "linked")
         assert ("/worktrees/" in where) == is_per_worktree(name.encode()), name
 
@@ -349,16 +350,15 @@ def test_held_lock_is_named(repo: RepoBuilder, git: Git, lock: str, ref: bytes) 
 
 def test_missing_object_and_bad_name_are_refused(repo: RepoBuilder, git: Git) -> None:
     """Neither moved nor locked: refused, with the reason in one line."""
-    with RefTransaction(git, root(repo), MESSAGE) as transaction:
-        with pytest.raises(RefRefused, match="nonexistent object") as missing:
-            transaction.update(b"refs/heads/new", b"1" * 40, NULL_HEX)
+    said = []
+    for ref, new in ((b"refs/heads/new", b"1" * 40), (b"refs/heads/a..b", oid(repo, "main"))):
+        with RefTransaction(git, root(repo), MESSAGE) as transaction, pytest.raises(RefRefused) as refused:
+            transaction.update(ref, new, NULL_HEX)
             transaction.prepare()
-    with RefTransaction(git, root(repo), MESSAGE) as transaction:
-        with pytest.raises(RefRefused, match="invalid ref format|bad name") as named:
-            transaction.update(b"refs/heads/a..b", oid(repo, "main"), NULL_HEX)
-            transaction.prepare()
+        assert type(refused.value) is RefRefused
+        said.append(refused.value.message)
 
-    assert type(missing.value) is type(named.value) is RefRefused
+    assert "nonexistent object" in said[0] and "a..b" in said[1]
     for bad in (b"", b"refs/\0x"):
         with RefTransaction(git, root(repo), MESSAGE) as transaction, pytest.raises(ValueError):
             transaction.delete(bad, NULL_HEX)

@@ -128,7 +128,9 @@ class Model:
         below = {other: area for other, (area, _) in self.files.items() if is_below(other, path)}
         if path in self.files or {"work", "private"} & set(below.values()):
             return False
-        return path.rpartition(b"/")[2] == b".git" or any(other == path + b"/HEAD" or is_below(other, path + b"/HEAD") for other in below)
+        return path.rpartition(b"/")[2] == b".git" or any(
+            other == path + b"/HEAD" or is_below(other, path + b"/HEAD") for other in below
+        )
 
     def children(self, directory: bytes) -> dict[bytes, NodeKind | str]:
         """As ``Snapshot.children``."""
@@ -144,7 +146,11 @@ class Model:
     def rebuilt(self, odb: ObjectStore, chance: random.Random) -> ObjectId:
         """The tree of an editor that is told the final states alone, in some order, in one or several goes."""
         todo: list[tuple[bytes, PathState, str]] = [(path, state, area) for path, (area, state) in self.files.items()]
-        todo += [(path, state, "work") for path in self.existing() - self.unknown.keys() - {b"/"} if isinstance(state := self.state(path), Present)]
+        todo += [
+            (path, state, "work")
+            for path in self.existing() - self.unknown.keys() - {b"/"}
+            if isinstance(state := self.state(path), Present)
+        ]
         todo += [(b"", Present("dir", self.root_mode, b""), "work")]
         todo += [(path, ABSENT, "work") for path in self.absent]
         chance.shuffle(todo)

@@ -16,7 +16,10 @@ BOUND = 16_000  # new bytes an edit of one line may add, uncompressed
 
 def log_lines(count: int, chance: random.Random) -> list[bytes]:
     who = b"A U Thor <author@example.org> 17000%05d +0200\tcommit: the %dth change, %s\n"
-    return [b"%040x %040x " % (chance.getrandbits(160), chance.getrandbits(160)) + who % (n, n, b"x" * chance.randrange(60)) for n in range(count)]
+    return [
+        b"%040x %040x " % (chance.getrandbits(160), chance.getrandbits(160)) + who % (n, n, b"x" * chance.randrange(60))
+        for n in range(count)
+    ]
 
 
 def packed_refs(count: int, chance: random.Random) -> list[bytes]:

@@ -15,17 +15,95 @@ ANY_NAME = st.lists(st.sampled_from(POSSIBLE), min_size=1, max_size=12).map(b"".
 IGNORED_BY_HFS = [
     chr(point).encode() for point in [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
 ]
-PIECES = [b".", b"..", b".git", b"git", b"GiT", b"~", b"~1", b"1", b"9", b" ", b":", b"\\", b"%", b"\n", b"modules", b"ignore", b"attributes"]
-PIECES += [b"gitmod", b"gi7eba", b"gi250a", b"gi7d29", b".mailmap", b"mailma", b"maba30", b"\xff", b"\xe2", b"\x80", b"\xef\xbb", b"x"]
+PIECES = [
+    b".",
+    b"..",
+    b".git",
+    b"git",
+    b"GiT",
+    b"~",
+    b"~1",
+    b"1",
+    b"9",
+    b" ",
+    b":",
+    b"\\",
+    b"%",
+    b"\n",
+    b"modules",
+    b"ignore",
+    b"attributes",
+]
+PIECES += [
+    b"gitmod",
+    b"gi7eba",
+    b"gi250a",
+    b"gi7d29",
+    b".mailmap",
+    b"mailma",
+    b"maba30",
+    b"\xff",
+    b"\xe2",
+    b"\x80",
+    b"\xef\xbb",
+    b"x",
+]
 ODD_NAME = st.lists(st.sampled_from(PIECES + IGNORED_BY_HFS), min_size=1, max_size=5).map(b"".join)
 
 FORBIDDEN = [
-    b".", b"..", b".git", b".GIT", b".Git", b"git~1", b"GIT~1", b".git.", b".git ", b".git. . ", b".git::$INDEX_ALLOCATION", b".git\\x", b"a\\.git",
-    b"a\\git~1", b"a\\..", b".g\xe2\x80\x8cit", b"\xe2\x80\x8d.git", b".git\xef\xbb\xbf", b".git\xff", b".git\xc3", b".gitmodules", b".GITMODULES", b"gitmod~1",
-    b"GITMOD~4", b"gi7eba~1", b"gi7eb~12", b"~1000000", b".gitmodules ", b".gitmodules:x", b"x\\.gitmodules", b".gitattributes", b".gitignore", b".mailmap",
-]  # fmt: skip
+    b".",
+    b"..",
+    b".git",
+    b".GIT",
+    b".Git",
+    b"git~1",
+    b"GIT~1",
+    b".git.",
+    b".git ",
+    b".git. . ",
+    b".git::$INDEX_ALLOCATION",
+    b".git\\x",
+    b"a\\.git",
+    b"a\\git~1",
+    b"a\\..",
+    b".g\xe2\x80\x8cit",
+    b"\xe2\x80\x8d.git",
+    b".git\xef\xbb\xbf",
+    b".git\xff",
+    b".git\xc3",
+    b".gitmodules",
+    b".GITMODULES",
+    b"gitmod~1",
+    b"GITMOD~4",
+    b"gi7eba~1",
+    b"gi7eb~12",
+    b"~1000000",
+    b".gitmodules ",
+    b".gitmodules:x",
+    b"x\\.gitmodules",
+    b".gitattributes",
+    b".gitignore",
+    b".mailmap",
+]
 
-PLAIN = [b"a", b"README.md", b".github", b".gitkeep", b"git", b"gitmodules", b"a~1", b"...", b"a.", b" ", b"-", b"\xc3\xa4", b"\x01", b"\xff", b"CON", b"x:y"]  # fmt: skip
+PLAIN = [
+    b"a",
+    b"README.md",
+    b".github",
+    b".gitkeep",
+    b"git",
+    b"gitmodules",
+    b"a~1",
+    b"...",
+    b"a.",
+    b" ",
+    b"-",
+    b"\xc3\xa4",
+    b"\x01",
+    b"\xff",
+    b"CON",
+    b"x:y",
+]
 
 
 def test_every_byte_comes_back() -> None:
@@ -99,8 +177,10 @@ def test_special_names_are_escaped(name: bytes) -> None:
 
 def test_git_finds_nothing_odd(own_odb: ObjectStore) -> None:
     """``fsck --strict`` is silent about trees with all of these names, as files and as directories; unencoded it is not."""
-    blob = own_odb.write("blob", b"[submodule \"../x\"]\n\tpath = -x\n\turl = -y\n")
-    every = sorted({*FORBIDDEN, *PLAIN, *(byte + b".git" for byte in POSSIBLE), *(b".git" + byte for byte in POSSIBLE), *POSSIBLE})
+    blob = own_odb.write("blob", b'[submodule "../x"]\n\tpath = -x\n\turl = -y\n')
+    every = sorted(
+        {*FORBIDDEN, *PLAIN, *(byte + b".git" for byte in POSSIBLE), *(b".git" + byte for byte in POSSIBLE), *POSSIBLE}
+    )
     files = own_odb.write("tree", serialize_tree((FILE, names.encode(name), blob) for name in every))
     links = own_odb.write("tree", serialize_tree((0o120000, names.encode(name), blob) for name in every))
     top = own_odb.write("tree", serialize_tree((0o040000, names.encode(name), files) for name in every))

@@ -23,7 +23,13 @@ def flat(count: int, start: int = 0) -> Entries:
 def test_items_come_back_in_gits_order() -> None:
     """A directory sorts as if its name ended in a slash; ids may hold any byte, also ones that look like an entry."""
     tricky = b"\x00100644 a\x00bbbbbbbbbb"
-    items = [(TREE, b"a", tricky), (FILE, b"a-b", some_id(1)), (LINK, b"a0", b"\n" * 20), (GITLINK, b"z", tricky), (EXECUTABLE, b"a.b", some_id(3))]
+    items = [
+        (TREE, b"a", tricky),
+        (FILE, b"a-b", some_id(1)),
+        (LINK, b"a0", b"\n" * 20),
+        (GITLINK, b"z", tricky),
+        (EXECUTABLE, b"a.b", some_id(3)),
+    ]
     raw = serialize_tree(items)
     assert [name for _, name, _ in parse_tree(raw)] == [b"a-b", b"a.b", b"a", b"a0", b"z"]
     assert sorted(parse_tree(raw)) == sorted(items)
@@ -40,7 +46,9 @@ def test_git_reads_what_we_write(own_odb: ObjectStore) -> None:
     items = [(FILE, name, blob) for name in names] + [(TREE, name + b"d", empty) for name in names]
     tree = own_odb.write("tree", serialize_tree(items))
     listed = git(own_odb.git_dir, "ls-tree", "-z", tree.hex())
-    assert [line.split(b"\t", 1)[1] for line in listed.split(b"\0")[:-1]] == [name for _, name, _ in parse_tree(own_odb.tree(tree))]
+    assert [line.split(b"\t", 1)[1] for line in listed.split(b"\0")[:-1]] == [
+        name for _, name, _ in parse_tree(own_odb.tree(tree))
+    ]
     assert fsck(own_odb) == b""
 
 
@@ -84,7 +92,9 @@ def test_random_changes_end_in_the_canonical_tree(odb: ObjectStore, chance: rand
         changes: dict[bytes, Entry | None] = {}
         for _ in range(chance.choice((1, 2, 30))):
             name = b"file%d" % chance.randrange(1100)
-            changes[name] = None if chance.random() < 0.45 else (chance.choice((FILE, EXECUTABLE, TREE)), some_id(chance.randrange(9)))
+            changes[name] = (
+                None if chance.random() < 0.45 else (chance.choice((FILE, EXECUTABLE, TREE)), some_id(chance.randrange(9)))
+            )
         old, old_model = tree, dict(model)
         tree = Trees(odb).changed(tree, changes)
         for name, entry in changes.items():

@@ -155,20 +155,17 @@ def run_spawned(
     cwd: str | Path,
     env: Mapping[str, str],
     stdin: bytes = b"",
-    user: int | None = None,
+    prefix: Sequence[str] = (),
     timeout_s: int = TIMEOUT_S,
 ) -> Result:
-    """Runs the command in a fresh interpreter, as another user if asked."""
+    """Runs the command in a fresh interpreter, under another program if asked."""
     done = subprocess.run(
-        [sys.executable, "-m", "safety.terminal", *args],
+        [*prefix, sys.executable, "-m", "safety.terminal", *args],
         cwd=cwd,
         env={**env, "PYTHONPATH": str(PROJECT)},
         input=stdin,
         capture_output=True,
         timeout=timeout_s,
-        user=user,
-        group=user,
-        extra_groups=[] if user is not None else None,
     )
     texts = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
     return Result(tuple(args), done.returncode, *texts)

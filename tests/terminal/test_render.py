@@ -132,7 +132,7 @@ def test_paths_are_relative_to_the_current_folder() -> None:
     hint = r.Hint("take the old", "git safety restore --before t14", (b"src/-x",), b"src/-x")
     text = drawn(undo(r.PathLine("kept", b"src/-x"), r.PathLine("restored", b"README"), hints=(hint,)), view)
     assert "  restored     ../README\n" in text
-    assert "-x, take the old:    git safety restore --before t14 -- -x\n" in text
+    assert "-x, take the old:     git safety restore --before t14 -- -x\n" in text
 
 
 EVIL = "\x1b[2J[bold red]x[/]\u202e\u200b\U000e0041\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -29,12 +30,12 @@ PRODUCT = [sys.executable, "-m", "safety.terminal"]
 OWN_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
-def until(true: Callable[[], bool], what: str = "") -> None:
+def until(true: Callable[[], bool], what: str = "", pause_s: float = 0.01) -> None:
     """Waits for something that another process brings about."""
     end = time.monotonic() + DEADLINE_S
     while not true():
         assert time.monotonic() < end, what
-        select.select([], [], [], 0.01)
+        select.select([], [], [], pause_s)
 
 
 class Terminal:
@@ -95,8 +96,9 @@ def terminal(repo: RepoBuilder) -> Iterator[Callable[..., Terminal]]:
     """Starts ``git safety run`` (or, with ``shell``, an interactive shell) in the repository, on a terminal."""
     opened: list[Terminal] = []
 
-    def start(*words: str, shell: bool = False) -> Terminal:
-        command = ["bash", "--norc", "--noprofile", "-i"] if shell else [*PRODUCT, "run", *words]
+    def start(*words: str, shell: bool = False, by_git: bool = False) -> Terminal:
+        product = ["git", "safety"] if by_git else PRODUCT
+        command = ["bash", "--norc", "--noprofile", "-i"] if shell else [*product, "run", *words]
         opened.append(Terminal(command, repo.root, {**repo.env, "PS1": "$ "}))
         return opened[-1]
 
@@ -145,7 +147,8 @@ WAITS = "echo ready; while :; do sleep 0.02; done"
         (["sh", "-c", "exit 0"], 0),
         (["sh", "-c", "exit 3"], 3),
         (["sh", "-c", "kill -KILL $$"], 137),
-        (["./program-without-interpreter-line"], 5),
+        (["./no-interpreter-line"], 5),
+        (["./missing-interpreter"], 126),
         (["no-such-command"], 127),
         (["./no/such/file"], 127),
         (["./src"], 126),
@@ -154,7 +157,8 @@ WAITS = "echo ready; while :; do sleep 0.02; done"
 )
 def test_exit_code_is_what_a_shell_would_give(repo: RepoBuilder, words: list[str], code: int) -> None:
     """The command's own code; 128+n for a signal; 127 not found, 126 found but not to be executed."""
-    repo.write("program-without-interpreter-line", "exit 5\n", 0o755)
+    repo.write("no-interpreter-line", "exit 5\n", 0o755)
+    repo.write("missing-interpreter", "#!/no/such/interpreter\n", 0o755)
 
     done = repo.run("run", "--", *words)
 
@@ -254,6 +258,26 @@ def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], repo
     assert "t1 changed 1 file. Take it back: git safety undo" in window.seen
     repo.undo()
     assert repo.read("a.txt") == NINE_LINES
+
+
+def test_ctrl_c_under_git_reaches_the_command_once(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
+    """``git safety run``: git relays the signal it got to us, which must not become a second Ctrl-C for the command."""
+    folder = Path(repo.env["HOME"], "bin")
+    folder.mkdir()
+    (folder / "git-safety").write_text(f'#!/bin/sh\nexec {shlex.join(PRODUCT)} "$@"\n')
+    (folder / "git-safety").chmod(0o755)
+    repo.env["PATH"] = f"{folder}:{repo.env['PATH']}"
+    script = "import signal, sys\nsignal.signal(signal.SIGINT, lambda *a: print('caught', flush=True))\n"
+    script += "print('ready', flush=True)\nsys.stdin.readline()\nsys.stdin.readline()\nprint('bye')\n"
+    window = terminal("--", sys.executable, "-c", script, by_git=True)
+    window.shows("ready")
+
+    window.types("\x03")
+    window.shows("caught")
+    window.types("\n\n")
+    window.ends()
+
+    assert (window.seen.count("caught"), window.seen.count("bye")) == (1, 1)
 
 
 def test_ctrl_c_that_kills_the_command(terminal: Callable[..., Terminal]) -> None:
@@ -462,6 +486,34 @@ def test_fail_closed_runs_nothing_unprotected(repo: RepoBuilder, broken_state: P
     assert done.code == 125
     assert "not protected" in done.err
     assert repo.read("b.txt") == "b\n"
+
+
+def test_home_itself_is_not_protected(repo: RepoBuilder) -> None:
+    """In the home folder nothing would be recorded, and a line says so before the command runs."""
+    done = repo.run("run", "--", "echo", "ran", cwd=Path(repo.env["HOME"]))
+
+    assert (done.code, done.out) == (0, "ran\n")
+    assert done.err.startswith("git-safety: not protected: ")
+
+
+def test_ctrl_c_before_the_command_is_started(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
+    """While the first snapshot is still to come, Ctrl-C ends it all: the command is not run."""
+    repo.must("run", "--", "true")
+    (lock,) = repo.state.glob("workspaces/*/lock")
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        window = terminal("--", "sh", "-c", "echo agent >a.txt")
+        open_files = Path(f"/proc/{window.process.pid}/fd")
+        until(lambda: str(lock) in [os.path.realpath(one) for one in open_files.iterdir()], "it does not wait for the lock")
+
+        def interrupted() -> bool:
+            window.types("\x03")
+            return window.process.poll() is not None
+
+        until(interrupted, "it does not end", pause_s=0.2)
+    assert window.ends() == 130
+    assert "Traceback" not in window.seen
+    assert repo.read("a.txt") == NINE_LINES
 
 
 def test_child_knows_the_run(repo: RepoBuilder) -> None:

@@ -20,7 +20,8 @@ def shell(call_id: str, command: str = "./agent-step") -> dict[str, object]:
     return {"call_id": call_id, "tool": "shell", "input": {"command": command}}
 
 
-def test_call_without_an_end_takes_no_later_change(repo: RepoBuilder) -> None:
+@pytest.mark.parametrize("next_session", ["session-1", "another"])
+def test_call_without_an_end_takes_no_later_change(repo: RepoBuilder, next_session: str) -> None:
     """What happened after the agent died belongs to nobody's undo. Rule: only a call's own POST ends what is the agent's."""
     repo.hook("turn.pre", prompt="die")
     repo.hook("tool.execute.pre", **shell("c1"))
@@ -28,11 +29,11 @@ def test_call_without_an_end_takes_no_later_change(repo: RepoBuilder) -> None:
     with repo.user():
         repo.write("b.txt", "a day of work\n")
         repo.write("new", "a day of work\n")
-    with repo.agent(session="another"):
-        repo.write("src/app.py", "agent\n")
+    repo.agent_writes("src/app.py", "agent\n", session=next_session)
 
     repo.undo()
-    repo.run("undo", "--json")
+    for _ in range(2):
+        repo.run("undo", "--json")
 
     assert (repo.read("b.txt"), repo.read("new")) == ("a day of work\n", "a day of work\n")
     assert repo.read("src/app.py") == "print('app')\n"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.process import PROJECT
 from tests.support.repo import NINE_LINES, RepoBuilder, standard
 from tests.support.state import dot_git_fingerprint, git
 
@@ -63,7 +67,9 @@ def test_partial_clone_never_fetches(repo: RepoBuilder) -> None:
     """A partial clone is covered without one request to its remote. Rule: never a fetch."""
     repo.sh("git config uploadpack.allowFilter true; git config uploadpack.allowAnySHA1InWant true")
     repo.commit("second", b_txt="2\n")
-    clone = RepoBuilder(repo.root.parent / "clone", repo.env, init=False)
+    # git's own check needs a remote to forgive what a partial clone lacks, and the store has none: a state folder apart
+    env = {**repo.env, "GIT_SAFETY_HOME": str(repo.state.parent / "partial")}
+    clone = RepoBuilder(repo.root.parent / "clone", env, init=False)
     clone.git("clone", "-q", "--filter=blob:none", f"file://{repo.root}", ".")
     gone = repo.root.parent / "gone"
     repo.root.rename(gone)
@@ -73,6 +79,7 @@ def test_partial_clone_never_fetches(repo: RepoBuilder) -> None:
     clone.undo()
 
     clone.assert_is(before)
+    clone.must("store", "fsck")
     gone.rename(repo.root)
 
 
@@ -116,7 +123,27 @@ def test_bare_repository_inside_does_not_run(repo: RepoBuilder) -> None:
     assert not (repo.root.parent / "ran").exists()
 
 
-def test_whole_folder_removed(repo: RepoBuilder) -> None:
+def undo_in_the_lost_folder(repo: RepoBuilder) -> None:
+    """Undo from a shell that stands in the folder which is gone."""
+    script = 'cd "$0" && rmdir "$0" && exec "$1" -m safety.terminal undo'
+    repo.root.mkdir()
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, str(repo.root), sys.executable],
+        env={**repo.env, "PYTHONPATH": str(PROJECT), "PWD": str(repo.root)},
+        cwd="/",
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def undo_in_the_folder_made_anew(repo: RepoBuilder) -> None:
+    """Undo after a person has made the folder again, empty."""
+    repo.root.mkdir()
+    repo.undo()
+
+
+@pytest.mark.parametrize("undo", [undo_in_the_lost_folder, undo_in_the_folder_made_anew])
+def test_whole_folder_removed(repo: RepoBuilder, undo: Callable[[RepoBuilder], None]) -> None:
     """The workspace folder itself comes back with its repository. Rule: found by registry when the directory is gone."""
     repo.sh(
         "git tag v1; echo st >>a.txt; git stash -q; echo u >u; echo s >s; git add s; "
@@ -126,8 +153,7 @@ def test_whole_folder_removed(repo: RepoBuilder) -> None:
     with repo.agent():
         shutil.rmtree(repo.root)
 
-    repo.root.mkdir()
-    repo.undo()
+    undo(repo)
 
     repo.assert_is(before)
     repo.git("fsck", "--full", "--strict")
@@ -139,8 +165,7 @@ def test_whole_folder_removed_under_run(repo: RepoBuilder) -> None:
     repo.must("run", "--", "/bin/sh", "-c", f"cd / && rm -rf {repo.root}")
     assert not repo.root.exists()
 
-    repo.root.mkdir()
-    repo.undo()
+    undo_in_the_lost_folder(repo)
 
     repo.assert_is(before)
 

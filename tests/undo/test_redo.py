@@ -174,16 +174,14 @@ def test_nothing_to_undo(repo: RepoBuilder) -> None:
     assert len(done.text.strip().splitlines()) <= 3
 
 
-def test_undo_itself_is_in_the_log_and_users_work_before_it_is_kept(repo: RepoBuilder) -> None:
-    """The state right before an undo can be restored in full. Rule: the safety snapshot."""
-    repo.agent_runs("echo agent >b.txt")
+def test_partly_undone_counts_as_undone(repo: RepoBuilder) -> None:
+    """A partly undone turn counts as undone, and the undo is in the log. Rule: the newest not undone; partly undone is undone."""
+    repo.agent_runs("echo agent >b.txt; echo agent >src/app.py")
     with repo.user():
         repo.write("b.txt", "user\n")
         repo.write("a.txt", "user\n")
     repo.undo(code=3)
     repo.undo(code=4)
-    with repo.user():
-        repo.write("a.txt", "gone again\n")
 
     listed = repo.must("log", "--json").report
 

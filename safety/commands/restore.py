@@ -1,0 +1,124 @@
+"""``restore``: brings files back as they were before, after or at some point, whatever was changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from safety.commands.args import RestoreArgs
+from safety.commands.carry import act, lines_of, relative
+from safety.commands.changes import is_below
+from safety.commands.report import Hint, PathLine, Report, UndoReport
+from safety.commands.selection import open_book, select
+from safety.commands.uncovered import uncovered_line
+from safety.faults import SafetyError
+from safety.session import Session
+from safety.store.history import find_operation, parse_handle
+from safety.store.oplog import OpLog, UnknownHandle
+from safety.store.restore import Piece
+from safety.store.snapshot import Snapshot, changes
+from safety.store.takeback import Planner
+from safety.types import Absent, ObjectId, Unknown
+
+
+class UnknownPath(SafetyError):
+    """A path that was neither there then nor is there now."""
+
+    code, exit_code = "unknown-path", 2
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The snapshot to go back to, and how to call it: ``before t14``."""
+
+    tree: ObjectId | None
+    words: str
+
+
+def run(session: Session, args: RestoreArgs) -> Report:
+    """Gives an UndoReport with action ``restore``; exit code 4 where nothing differs. Git's own files are left alone.
+
+    Raises UnknownHandle, UnknownPath, UndoRefused (nothing changed), WorkspaceBusy.
+    """
+    with session.locked():
+        finished = act.recover(session)
+        # The moment is looked up first: what is there now becomes an operation of its own.
+        moment = _moment(session, args)
+        session.refresh(unlimited=True)
+        only = [relative(session, path) for path in args.paths]
+        head = session.log.head()
+        now = None if head is None else head.tree
+        piece = Piece("", moment.tree, now or b"", _paths(session, now, moment.tree, only))
+        subject = f"{', '.join(_shown(path) for path in only[:3])}{' ...' if len(only) > 3 else ''} as {moment.words}"
+        report = UndoReport(root=session.root, action="restore", subject=subject, notices=finished, dry_run=args.dry_run)
+        unknown = _unknown(session, moment.tree, now, only, piece)
+        whole = Planner(session.place, now).plan([piece], only=[b""])  # git state aside
+        report = replace(report, plan_token=whole.token)
+        if args.plan and args.plan != whole.token:
+            return replace(report, nothing="something changed since that plan was shown", exit_code=4,
+                           hints=(Hint("Look again", "git safety restore --dry-run"),))
+        if not whole.acts and not unknown and not any(step.verb != "unchanged" for step in whole.files.steps):
+            return replace(report, nothing=f"{subject}: nothing differs", exit_code=4)
+        if args.dry_run or not whole.acts:
+            return _said(lines_of(session, report, whole, [piece]), unknown)
+        report = replace(report, hints=(Hint("Take this back", "git safety redo"),))
+        return _said(act.carry_out(session, whole, report, kind="restore", undoes=[], parts=[piece]), unknown)
+
+
+def _said(report: UndoReport, unknown: Sequence[PathLine]) -> UndoReport:
+    """The report in this verb's words, with what the old snapshot does not hold."""
+    known = {line.path for line in report.lines if line.verb == "not covered"}
+    lines = [replace(line, note="was not there then") if line.verb == "removed" else line for line in report.lines]
+    lines += [line for line in unknown if line.path not in known]
+    left_out = any(line.verb in ("kept", "not covered") for line in lines)
+    return replace(report, lines=tuple(lines), exit_code=3 if left_out else report.exit_code)
+
+
+def _moment(session: Session, args: RestoreArgs) -> Moment:
+    """What the arguments mean by then. Raises UnknownHandle."""
+    log = session.log
+    if args.when != "at":
+        chosen = select(open_book(session), args.handle)
+        return Moment(chosen.before if args.when == "before" else chosen.after, f"{args.when} {chosen.handle}")
+    if args.at_ms is None:
+        if parse_handle(args.handle) is not None:
+            chosen = select(open_book(session), args.handle)
+            return Moment(chosen.after, f"after {chosen.handle}")
+        operation = find_operation(log, args.handle)
+        return Moment(operation.tree, f"at {args.handle}")
+    return Moment(_tree_at(log, args.at_ms), "at that time")
+
+
+def _tree_at(log: OpLog, at_ms: int) -> ObjectId:
+    """The newest snapshot that is not younger. Raises UnknownHandle before the first one."""
+    for operation in log.walk():
+        if operation.record.time_ms <= at_ms:
+            return operation.tree
+    raise UnknownHandle("nothing is recorded from that time or before", "git safety log")
+
+
+def _paths(session: Session, now: ObjectId | None, then: ObjectId | None, only: Sequence[bytes]) -> tuple[bytes, ...]:
+    """What differs at and below the named paths, git directories left out. Raises UnknownPath."""
+    paths = tuple(path for path in changes(session.log.odb, then, now, ("work", "private")) if is_below(path, only) and b".git" not in path.split(b"/"))
+    sides = [Snapshot(session.log.odb, tree) for tree in (then, now)]
+    for one in only:
+        if b".git" in one.split(b"/"):
+            raise UnknownPath(f"{_shown(one)} is git's own; restore leaves it alone", "git safety undo -h")
+        if one and not any(is_below(path, [one]) for path in paths) and all(isinstance(side.state(one), Absent) for side in sides):
+            raise UnknownPath(f"{_shown(one)} was not there then and is not there now", f"git safety find {_shown(one.rpartition(b'/')[2])}")
+    return paths
+
+
+def _unknown(session: Session, then: ObjectId | None, now: ObjectId | None, only: Sequence[bytes], piece: Piece) -> list[PathLine]:
+    """The named paths whose old content no snapshot holds, where nothing of the plan says so."""
+    snapshot = Snapshot(session.log.odb, then)
+    lines = []
+    for one in only:
+        state = snapshot.state(one) if one else None
+        if isinstance(state, Unknown) and one not in piece.paths:
+            lines.append(uncovered_line(one, state.reason, state.size))
+    return lines
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape") or "."

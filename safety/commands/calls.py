@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from safety.commands.changes import Contents, change_line, is_below, net_changes
+from safety.commands.changes import Contents, change_line, net_changes
 from safety.commands.redact import redacted
 from safety.commands.report import CallRow
 from safety.commands.selection import Book
@@ -13,7 +13,9 @@ from safety.store.history import Turn
 _STATUS = {"ok": "done", "error": "failed", "late": "open"}
 
 
-def call_rows(book: Book, turn: Turn, only: Sequence[bytes] = (), *, call: int | None = None, with_changes: bool = True) -> tuple[CallRow, ...]:
+def call_rows(
+    book: Book, turn: Turn, only: Sequence[bytes] = (), *, call: int | None = None, with_changes: bool = True
+) -> tuple[CallRow, ...]:
     """The calls that are on record, oldest first: those that changed something, and those still open."""
     rows: dict[int, CallRow] = {}
     contents = Contents(book.log.odb)
@@ -29,10 +31,22 @@ def call_rows(book: Book, turn: Turn, only: Sequence[bytes] = (), *, call: int |
             declared = {operation.id: record.declared or ()}
             lines = [change_line(contents, change) for change in net_changes(book.log.odb, book.root, pieces, only, declared)]
         rows[record.call] = CallRow(
-            f"{turn.handle}.{record.call}", record.tool, redacted(record.summary), record.time_ms - record.duration_ms, record.duration_ms,
-            _STATUS.get(record.status, record.status), "", tuple(lines))
+            f"{turn.handle}.{record.call}",
+            record.tool,
+            redacted(record.summary),
+            record.time_ms - record.duration_ms,
+            record.duration_ms,
+            _STATUS.get(record.status, record.status),
+            "",
+            tuple(lines),
+        )
     state = book.running.get(turn.number)
     for pending in state.pending.values() if state else ():
         if not call or pending.call == call:
-            rows.setdefault(pending.call, CallRow(f"{turn.handle}.{pending.call}", pending.tool, redacted(pending.summary), pending.started_ms, None, "open"))
+            rows.setdefault(
+                pending.call,
+                CallRow(
+                    f"{turn.handle}.{pending.call}", pending.tool, redacted(pending.summary), pending.started_ms, None, "open"
+                ),
+            )
     return tuple(rows[number] for number in sorted(rows))

@@ -11,11 +11,12 @@ from safety.commands.uncovered import lines_of_notices, reason_text
 from safety.plumbing.diff import hunks, is_binary, split_lines
 from safety.plumbing.odb import ObjectStore
 from safety.store.chunks import read_text
-from safety.store.gitstate import MemberPlace, state_files
+from safety.store.gitstate import state_files
+from safety.store.members import MemberPlace, is_repository, member_place
 from safety.store.oplog import Operation
 from safety.store.restore import Piece
 from safety.store.snapshot import Reader, Snapshot, changes
-from safety.store.takeback import GIT_FILES_NEVER_UNDONE, is_repository, member_place
+from safety.store.takeback import GIT_FILES_NEVER_UNDONE
 from safety.types import Absent, NotCovered, ObjectId, PathState, Present, Unknown
 
 Kind: TypeAlias = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
@@ -26,7 +27,10 @@ MOST_COUNTED = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path and its states before and after. ``mixed``: others changed it in between as well. ``old_path``: it was moved from there."""
+    """One path and its states before and after.
+
+    ``mixed``: others changed it in between as well. ``old_path``: it was moved from there.
+    """
 
     path: bytes
     old: PathState
@@ -77,7 +81,11 @@ def is_below(path: bytes, only: Sequence[bytes]) -> bool:
 
 
 def net_changes(
-    odb: ObjectStore, root: bytes, parts: Sequence[Piece], only: Sequence[bytes] = (), declared: Mapping[str, Collection[bytes]] | None = None
+    odb: ObjectStore,
+    root: bytes,
+    parts: Sequence[Piece],
+    only: Sequence[bytes] = (),
+    declared: Mapping[str, Collection[bytes]] | None = None,
 ) -> list[Change]:
     """What the pieces (oldest first) come to, each path once, sorted. Git's own state is left out; its plain files are not.
 
@@ -102,7 +110,9 @@ def net_changes(
     return _without_implied(change for _, change in sorted(found.items()) if change.old != change.new)
 
 
-def between(odb: ObjectStore, root: bytes, before: ObjectId | None, after: ObjectId | None, only: Sequence[bytes] = ()) -> list[Change]:
+def between(
+    odb: ObjectStore, root: bytes, before: ObjectId | None, after: ObjectId | None, only: Sequence[bytes] = ()
+) -> list[Change]:
     """Everything that differs between two snapshots, whoever did it."""
     if after is None:
         return []
@@ -110,7 +120,7 @@ def between(odb: ObjectStore, root: bytes, before: ObjectId | None, after: Objec
 
 
 class _Shown:
-    """Which paths are told as files: all but those that are told as git's state, or that came or went with a whole git directory."""
+    """Which paths are told as files: all but git's state, and what came or went with a whole git directory."""
 
     def __init__(self, root: bytes, before: Snapshot, after: Snapshot) -> None:
         self.root, self.sides = root, (before, after)
@@ -135,7 +145,9 @@ class _Shown:
             self._places = []
             for name in {b"", *(name for side in self.sides for name in side.members())}:
                 places = [member_place(side, self.root, name) for side in self.sides]
-                stayed = all(place is not None and is_repository(side, place) for place, side in zip(places, self.sides, strict=True))
+                stayed = all(
+                    place is not None and is_repository(side, place) for place, side in zip(places, self.sides, strict=True)
+                )
                 self._places += [(place, stayed) for place in dict.fromkeys(places) if place is not None]
         return self._places
 
@@ -149,7 +161,11 @@ def _without_implied(changes: Iterable[Change]) -> list[Change]:
         while folder and folder not in above:
             above.add(folder)
             folder = folder.rpartition(b"/")[0]
-    return [change for change in kept if not (change.path in above and change.is_folder and Absent in {type(change.old), type(change.new)})]
+    return [
+        change
+        for change in kept
+        if not (change.path in above and change.is_folder and Absent in {type(change.old), type(change.new)})
+    ]
 
 
 def with_renames(changes: Sequence[Change]) -> list[Change]:
@@ -161,7 +177,9 @@ def with_renames(changes: Sequence[Change]) -> list[Change]:
             gone.setdefault(change.old.oid, []).append(change)
         elif isinstance(change.new, Present) and isinstance(change.old, Absent) and change.new.kind == "file":
             come.setdefault(change.new.oid, []).append(change)
-    pairs = {come[oid][0].path: old[0] for oid, old in gone.items() if len(old) == 1 and len(come.get(oid, ())) == 1 and oid != EMPTY}
+    pairs = {
+        come[oid][0].path: old[0] for oid, old in gone.items() if len(old) == 1 and len(come.get(oid, ())) == 1 and oid != EMPTY
+    }
     from_paths = {old.path for old in pairs.values()}
     joined = [
         replace(change, old=pairs[change.path].old, old_path=pairs[change.path].path) if change.path in pairs else change
@@ -171,17 +189,27 @@ def with_renames(changes: Sequence[Change]) -> list[Change]:
     return sorted(joined, key=lambda change: change.path)
 
 
-def uncovered_lines(odb: ObjectStore, parts: Sequence[Piece], operations: Iterable[Operation], changes: Iterable[Change]) -> tuple[PathLine, ...]:
+def uncovered_lines(
+    odb: ObjectStore, parts: Sequence[Piece], operations: Iterable[Operation], changes: Iterable[Change]
+) -> tuple[PathLine, ...]:
     """What of these changes is not covered: paths whose content is unknown, and what captures said of themselves then."""
-    found = [NotCovered(change.path, state.reason, state.size) for change in changes for state in (change.new, change.old) if isinstance(state, Unknown)]
+    found = [
+        NotCovered(change.path, state.reason, state.size)
+        for change in changes
+        for state in (change.new, change.old)
+        if isinstance(state, Unknown)
+    ]
     befores = {piece.operation: piece.before for piece in parts}
     known = {item.path for item in found}
     for operation in operations:
         if operation.record.not_covered:
             before = Snapshot(odb, befores.get(operation.id))
             # What was not covered before the operation either is no news of it.
-            found += [item for item in operation.record.not_covered
-                      if item.path not in known and not (item.path and isinstance(before.state(item.path), Unknown))]
+            found += [
+                item
+                for item in operation.record.not_covered
+                if item.path not in known and not (item.path and isinstance(before.state(item.path), Unknown))
+            ]
     return lines_of_notices(found)
 
 
@@ -203,7 +231,9 @@ def change_line(contents: Contents, change: Change) -> ChangeLine:
         added, deleted = count_lines(contents, old, new) or (None, None)
         if added is None and max(contents.size(old), contents.size(new)) > MOST_COUNTED:
             notes.append("large")
-    size = contents.size(new) if isinstance(new, Present) and new.kind != "dir" else new.size if isinstance(new, Unknown) else None
+    size = (
+        contents.size(new) if isinstance(new, Present) and new.kind != "dir" else new.size if isinstance(new, Unknown) else None
+    )
     return ChangeLine(change.path, kind_of(change), added, deleted, change.old_path, change.certainty, ", ".join(notes), size)
 
 

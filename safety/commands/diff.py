@@ -39,8 +39,15 @@ def run(session: Session, args: DiffArgs) -> Report:
         notices = (f"{first.handle} changed nothing",) if not found and not only else ()
     found = with_renames(found)
     lines = tuple(_name_only(change) if args.name_only else change_line(contents, change) for change in found)
-    return DiffReport(root=session.root, old_label=labels[0], new_label=labels[1], changes=lines, stat=args.stat or args.name_only,
-                      patches=() if args.stat or args.name_only else patches(contents, found), notices=notices)
+    return DiffReport(
+        root=session.root,
+        old_label=labels[0],
+        new_label=labels[1],
+        changes=lines,
+        stat=args.stat or args.name_only,
+        patches=() if args.stat or args.name_only else patches(contents, found),
+        notices=notices,
+    )
 
 
 def _name_only(change: Change) -> ChangeLine:

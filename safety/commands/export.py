@@ -24,7 +24,10 @@ def run(session: Session, args: ExportArgs) -> Report:
     contents = Contents(session.log.odb)
     portable = [change for change in changes if is_portable(change)]
     left_out = [change for change in changes if not is_portable(change)]
-    notices = [f"not in the patch: {_shown(change.path)}{': ' + change_note(change) if change_note(change) else ''}" for change in left_out]
+    notices = [
+        f"not in the patch: {_shown(change.path)}{': ' + change_note(change) if change_note(change) else ''}"
+        for change in left_out
+    ]
     notices += [f"{_shown(change.path)}: with what others changed in between" for change in portable if change.mixed]
     if any(operation.record.git_changed for operation in chosen.operations) and not only:
         notices.append("commits, branches and the index are not in the patch, only files are")

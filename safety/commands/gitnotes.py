@@ -1,4 +1,4 @@
-"""What happened to git's own state between two snapshots, in sentences: branches, tags, HEAD, index, stash, what was under way."""
+"""What happened to git's own state between two snapshots, in sentences: HEAD, branches, tags, index, stash, what is under way."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.refs import parse_packed_refs, ref_text
-from safety.store.gitstate import GitValue, MemberPlace, read_value
+from safety.store.gitstate import GitValue, read_value
+from safety.store.members import MemberPlace, is_repository, member_place
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot
-from safety.store.takeback import is_repository, member_place
 from safety.types import ObjectId
 
 SHORT = 8
@@ -64,7 +64,9 @@ def _place(value: GitValue) -> str:
 
 
 def _refs(odb: ObjectStore, old: GitValue, new: GitValue) -> Iterator[str]:
-    moved = [name for name in sorted({*old.refs, *new.refs}) if old.refs.get(name) != new.refs.get(name) and name != b"refs/stash"]
+    moved = [
+        name for name in sorted({*old.refs, *new.refs}) if old.refs.get(name) != new.refs.get(name) and name != b"refs/stash"
+    ]
     for name in moved[:_SHOWN_REFS]:
         before, after = old.refs.get(name), new.refs.get(name)
         if before is None and after is not None:

@@ -22,7 +22,7 @@ from safety.plumbing.odb import ObjectStore
 from safety.session import Session, state_folder
 from safety.store import registry
 from safety.store.history import Turn
-from safety.store.oplog import OpLog, Operation
+from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
 from safety.store.snapshot import AREAS
 from safety.store.turns import Sessions
@@ -174,9 +174,22 @@ class _Rows:
     def _turn_row(self, turn: Turn, parts: list[Piece]) -> LogRow:
         title = title_of(turn)
         state = "running" if turn.number in self.book.running else "undone" if turn.undone else ""
-        row = LogRow(turn.handle, "agent", agent_name(turn), turn.ended_ms, _first_line(redacted(turn.prompt)), title.command, state=state, calls=turn.calls)
+        row = LogRow(
+            turn.handle,
+            "agent",
+            agent_name(turn),
+            turn.ended_ms,
+            _first_line(redacted(turn.prompt)),
+            title.command,
+            state=state,
+            calls=turn.calls,
+        )
         operations = [item.operation for item in self.book.timeline.owned(turn.number)]
-        commit = commit_made(self.book.log.odb, self.book.root, parts, turn.started_ms) if any(o.record.git_changed for o in operations) else ""
+        commit = (
+            commit_made(self.book.log.odb, self.book.root, parts, turn.started_ms)
+            if any(o.record.git_changed for o in operations)
+            else ""
+        )
         pin = ", ".join(self.book.pins[o.oid] for o in operations if o.oid in self.book.pins)
         return self._with_changes(replace(row, commit=commit, pin=pin), parts, operations)
 
@@ -184,8 +197,15 @@ class _Rows:
         operation = single.operation
         record = operation.record
         actor = "unattributed" if record.actor == "mixed" and single.owners else record.actor
-        row = LogRow(operation.id, actor, who(single), record.time_ms, redacted(what(self.book, single)), state="undone" if single.undone else "",
-                     pin=self.book.pins.get(operation.oid, ""))
+        row = LogRow(
+            operation.id,
+            actor,
+            who(single),
+            record.time_ms,
+            redacted(what(self.book, single)),
+            state="undone" if single.undone else "",
+            pin=self.book.pins.get(operation.oid, ""),
+        )
         if record.kind == "first" and not self.args.not_covered:
             return row  # it did not change the files, it saw them for the first time
         return self._with_changes(row, [piece], [operation])
@@ -195,12 +215,23 @@ class _Rows:
         changes = net_changes(odb, self.book.root, parts, self.only)
         contents = Contents(odb)
         uncovered = uncovered_lines(odb, parts, operations, changes)
+        if operations and operations[0].record.kind == "first":  # dependency folders that were there before anything was
+            uncovered = tuple(line for line in uncovered if line.reason != "ignored-directory")
         files = [change for change in changes if not change.is_folder]
         added = deleted = 0
         for change in files:
             lines = self._count(contents, change)
             added, deleted = added + lines[0], deleted + lines[1]
-        row = replace(row, files=len(files), added=added, deleted=deleted, not_covered=len(uncovered), uncovered=uncovered if self.args.not_covered else ())
+        if row.actor == "restore" and len(files) == 1:
+            row = replace(row, text=f"{row.text} {files[0].path.decode('utf-8', 'surrogateescape')}")
+        row = replace(
+            row,
+            files=len(files),
+            added=added,
+            deleted=deleted,
+            not_covered=len(uncovered),
+            uncovered=uncovered if self.args.not_covered else (),
+        )
         if self.args.stat:
             row = replace(row, changes=tuple(change_line(contents, change) for change in with_renames(changes)))
         return replace(row, patches=patches(contents, with_renames(changes))) if self.args.patch else row

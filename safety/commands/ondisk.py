@@ -41,7 +41,7 @@ def on_disk(tree: Tree, path: bytes, max_bytes: int, held: dict[ObjectId, bytes]
 
 
 def files_below(root: bytes, path: bytes) -> Iterator[bytes]:
-    """Files and links at and below a path, relative to the workspace as it is; links are not followed, git directories left out."""
+    """Files and links at and below a path, named as the path is. Links are not followed, git directories left out."""
     full = os.path.join(root, path) if path else root
     if not os.path.isdir(full) or os.path.islink(full):
         if os.path.lexists(full):

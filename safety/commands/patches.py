@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from safety.commands.changes import Change, Contents, change_note, is_folder
+from safety.commands.changes import Change, Contents, change_note, with_renames
 from safety.commands.report import FilePatch
 from safety.plumbing.diff import hunks, is_binary
 from safety.plumbing.odb import hash_object
+from safety.store.restore import Step
 from safety.types import Absent, PathState, Present, Unknown
 
 NULL = b"0" * 40
@@ -25,8 +26,8 @@ def patches(contents: Contents, changes: Sequence[Change]) -> tuple[FilePatch, .
 
 
 def is_portable(change: Change) -> bool:
-    """Whether ``git apply`` could carry the change out: both sides known and files, the path one that git allows in a work tree."""
-    if any(isinstance(state, Unknown) or is_folder(state) for state in (change.old, change.new)) or _is_beyond_git(change):
+    """Whether ``git apply`` could carry the change out: both sides are known, and git allows the path and keeps what differs."""
+    if change.is_folder or isinstance(change.old, Unknown) or isinstance(change.new, Unknown) or _is_beyond_git(change):
         return False
     return not change.path.startswith(b"/") and b".git" not in [part.lower() for part in change.path.split(b"/")]
 
@@ -34,7 +35,12 @@ def is_portable(change: Change) -> bool:
 def _is_beyond_git(change: Change) -> bool:
     """Whether only permission bits differ that git does not keep."""
     old, new = change.old, change.new
-    return isinstance(old, Present) and isinstance(new, Present) and (old.kind, old.oid, _mode(old)) == (new.kind, new.oid, _mode(new)) and not change.old_path
+    return (
+        isinstance(old, Present)
+        and isinstance(new, Present)
+        and (old.kind, old.oid, _mode(old)) == (new.kind, new.oid, _mode(new))
+        and not change.old_path
+    )
 
 
 def file_patch(contents: Contents, change: Change, *, binary: bool = False) -> FilePatch:
@@ -93,7 +99,10 @@ def _head(change: Change, before: bytes, after: bytes, *, full: bool) -> Iterato
         yield b"rename from " + quoted(change.old_path)
         yield b"rename to " + quoted(change.path)
     if before != after or isinstance(old, Absent) or isinstance(new, Absent):
-        ids = [NULL if isinstance(state, Absent) else hash_object("blob", data).hex().encode() for state, data in ((old, before), (new, after))]
+        ids = [
+            NULL if isinstance(state, Absent) else hash_object("blob", data).hex().encode()
+            for state, data in ((old, before), (new, after))
+        ]
         same = isinstance(old, Present) and isinstance(new, Present) and _mode(old) == _mode(new)
         yield b"index %s..%s" % tuple(oid if full else oid[:SHORT] for oid in ids) + (b" " + _mode(new) if same else b"")
 
@@ -120,7 +129,7 @@ def _text(before: bytes, after: bytes, old_name: bytes, new_name: bytes) -> Iter
 
 
 def _literal(data: bytes) -> Iterator[bytes]:
-    """One side of git's binary patch: the size, then the deflated bytes in base 85, 52 bytes a line behind a letter for their number."""
+    """One side of git's binary patch: the size, then the deflated bytes in base 85, each line led by their number."""
     yield b"literal %d" % len(data)
     packed = zlib.compress(data, 9)
     for start in range(0, len(packed), 52):
@@ -128,3 +137,8 @@ def _literal(data: bytes) -> Iterator[bytes]:
         letter = chr(ord("A") + len(piece) - 1) if len(piece) <= 26 else chr(ord("a") + len(piece) - 27)
         yield letter.encode() + base64.b85encode(piece, pad=True)
     yield b""
+
+
+def plan_patches(contents: Contents, steps: Iterable[Step]) -> tuple[FilePatch, ...]:
+    """What a plan would do to files, as patches (``undo --dry-run --patch``)."""
+    return patches(contents, with_renames([Change(step.path, step.ours, step.target) for step in steps if step.acts]))

@@ -8,7 +8,7 @@ from safety.commands.selection import open_book, select
 from safety.faults import SafetyError
 from safety.session import Session
 from safety.store.history import find_operation, parse_handle
-from safety.store.oplog import ID_LETTERS, OpLog, Operation, UnknownHandle
+from safety.store.oplog import ID_LETTERS, Operation, OpLog, UnknownHandle
 from safety.store.pins import pins, remove_pin, set_pin
 
 LONGEST_NAME = 60
@@ -31,14 +31,28 @@ def run(session: Session, args: PinArgs) -> Report:
         operation = _operation(session, args.handle)
         earlier = pins(session.log).get(args.name)
         set_pin(session.log, args.name, operation.oid)
-    notices = (f"{args.name} stood for {session.log.read(earlier).record.handle} until now",) if earlier not in (None, operation.oid) and earlier else ()
-    return TextReport(root=session.root, lines=(f"Pinned {operation.record.handle} as {args.name}.",), notices=notices, data=_data(args.name, operation),
-                      hints=(Hint("Bring a file back", f"git safety restore --at {args.name} PATH"),))
+    notices = (
+        (f"{args.name} stood for {session.log.read(earlier).record.handle} until now",)
+        if earlier not in (None, operation.oid) and earlier
+        else ()
+    )
+    return TextReport(
+        root=session.root,
+        lines=(f"Pinned {operation.record.handle} as {args.name}.",),
+        notices=notices,
+        data=_data(args.name, operation),
+        hints=(Hint("Bring a file back", f"git safety restore --at {args.name} PATH"),),
+    )
 
 
 def check_name(name: str) -> None:
     """Raises BadName for what could be taken for a handle or an option, or could not be typed."""
-    if not name.isprintable() or name != name.strip() or len(name) > LONGEST_NAME or len(name.encode("utf-8", "surrogateescape")) > 80:
+    if (
+        not name.isprintable()
+        or name != name.strip()
+        or len(name) > LONGEST_NAME
+        or len(name.encode("utf-8", "surrogateescape")) > 80
+    ):
         raise BadName(f"{name!r} is no name for a pin: one line of up to {LONGEST_NAME} characters", "git safety pin -h")
     if name[0] in "-@" or parse_handle(name) is not None or (len(name) == 12 and not name.strip(ID_LETTERS)):
         raise BadName(f"{name!r} looks like a handle or an option", "git safety pin -h")
@@ -57,7 +71,12 @@ def _operation(session: Session, handle: str) -> Operation:
 def _list(session: Session) -> Report:
     found = _known(session.log)
     if not found:
-        return TextReport(root=session.root, lines=("Nothing is pinned.",), data={"pins": []}, hints=(Hint("Pin what is there now", "git safety snapshot -m NAME"),))
+        return TextReport(
+            root=session.root,
+            lines=("Nothing is pinned.",),
+            data={"pins": []},
+            hints=(Hint("Pin what is there now", "git safety snapshot -m NAME"),),
+        )
     width = max(len(name) for name, _ in found)
     lines = tuple(f"{name.ljust(width)}  {operation.record.handle}" for name, operation in found)
     return TextReport(root=session.root, lines=lines, data={"pins": [_data(name, operation) for name, operation in found]})

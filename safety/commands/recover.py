@@ -5,7 +5,7 @@ from __future__ import annotations
 from safety.commands.args import RecoverArgs
 from safety.commands.carry import act
 from safety.commands.ondisk import on_disk
-from safety.commands.report import Hint, PathLine, Report, TextReport, UndoReport, Verb
+from safety.commands.report import PathLine, Report, TextReport, UndoReport, Verb
 from safety.session import Session
 from safety.store.apply import read_journal
 from safety.store.files import Tree
@@ -23,7 +23,9 @@ def run(session: Session, args: RecoverArgs) -> Report:
         finished = act.recover(session)
     if not finished:
         return UndoReport(root=session.root, action="recover", nothing="no undo was interrupted", exit_code=4)
-    return TextReport(root=session.root, lines=tuple(text[:1].upper() + text[1:] + "." for text in finished), data={"finished": list(finished)})
+    return TextReport(
+        root=session.root, lines=tuple(text[:1].upper() + text[1:] + "." for text in finished), data={"finished": list(finished)}
+    )
 
 
 def _left(session: Session) -> Report:
@@ -42,5 +44,11 @@ def _left(session: Session) -> Report:
                 lines.append(PathLine("kept", step.path, "changed since", "edited-since"))
     lines += [PathLine("git", note=note) for _, plan in job.git for note in plan.notes]
     kept = any(line.verb == "kept" for line in lines)
-    return UndoReport(root=session.root, action="recover", subject=f"an interrupted {job.record.get('kind', 'undo')}", lines=tuple(lines), dry_run=True,
-                      hints=(Hint("Finish it", "git safety recover"),), exit_code=3 if kept else 0)
+    return UndoReport(
+        root=session.root,
+        action="recover",
+        subject=f"an interrupted {job.record.get('kind', 'undo')}",
+        lines=tuple(lines),
+        dry_run=True,
+        exit_code=3 if kept else 0,
+    )

@@ -6,7 +6,7 @@ import re
 
 HIDDEN = "***"
 
-_NAMES = r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[-_]?key|access[-_]?key|auth[-_]?key|private[-_]?key|client[-_]?secret|credentials?)"
+_NAMES = r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|auth|private|client)[-_]?(?:key|secret))"
 _VALUE = r"""(?:"[^"\n]*"?|'[^'\n]*'?|[^\s"'&;|]+)"""
 
 # What a secret looks like by itself. Lengths are those of the issuers, a bit lower, since texts are cut.

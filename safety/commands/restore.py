@@ -55,10 +55,14 @@ def run(session: Session, args: RestoreArgs) -> Report:
         whole = Planner(session.place, now).plan([piece], only=[b""])  # git state aside
         report = replace(report, plan_token=whole.token)
         if args.plan and args.plan != whole.token:
-            return replace(report, nothing="something changed since that plan was shown", exit_code=4,
-                           hints=(Hint("Look again", "git safety restore --dry-run"),))
+            return replace(
+                report,
+                nothing="something changed since that plan was shown",
+                exit_code=4,
+                hints=(Hint("Look again", "git safety restore --dry-run"),),
+            )
         if not whole.acts and not unknown and not any(step.verb != "unchanged" for step in whole.files.steps):
-            return replace(report, nothing=f"{subject}: nothing differs", exit_code=4)
+            return replace(report, nothing=f"nothing to restore: what is there is {subject}", exit_code=4)
         if args.dry_run or not whole.acts:
             return _said(lines_of(session, report, whole, [piece]), unknown)
         report = replace(report, hints=(Hint("Take this back", "git safety redo"),))
@@ -85,7 +89,7 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
             chosen = select(open_book(session), args.handle)
             return Moment(chosen.after, f"after {chosen.handle}")
         operation = find_operation(log, args.handle)
-        return Moment(operation.tree, f"at {args.handle}")
+        return Moment(operation.tree, f"in {args.handle}")
     return Moment(_tree_at(log, args.at_ms), "at that time")
 
 
@@ -99,17 +103,29 @@ def _tree_at(log: OpLog, at_ms: int) -> ObjectId:
 
 def _paths(session: Session, now: ObjectId | None, then: ObjectId | None, only: Sequence[bytes]) -> tuple[bytes, ...]:
     """What differs at and below the named paths, git directories left out. Raises UnknownPath."""
-    paths = tuple(path for path in changes(session.log.odb, then, now, ("work", "private")) if is_below(path, only) and b".git" not in path.split(b"/"))
+    paths = tuple(
+        path
+        for path in changes(session.log.odb, then, now, ("work", "private"))
+        if is_below(path, only) and b".git" not in path.split(b"/")
+    )
     sides = [Snapshot(session.log.odb, tree) for tree in (then, now)]
     for one in only:
         if b".git" in one.split(b"/"):
             raise UnknownPath(f"{_shown(one)} is git's own; restore leaves it alone", "git safety undo -h")
-        if one and not any(is_below(path, [one]) for path in paths) and all(isinstance(side.state(one), Absent) for side in sides):
-            raise UnknownPath(f"{_shown(one)} was not there then and is not there now", f"git safety find {_shown(one.rpartition(b'/')[2])}")
+        if (
+            one
+            and not any(is_below(path, [one]) for path in paths)
+            and all(isinstance(side.state(one), Absent) for side in sides)
+        ):
+            raise UnknownPath(
+                f"{_shown(one)} was not there then and is not there now", f"git safety find {_shown(one.rpartition(b'/')[2])}"
+            )
     return paths
 
 
-def _unknown(session: Session, then: ObjectId | None, now: ObjectId | None, only: Sequence[bytes], piece: Piece) -> list[PathLine]:
+def _unknown(
+    session: Session, then: ObjectId | None, now: ObjectId | None, only: Sequence[bytes], piece: Piece
+) -> list[PathLine]:
     """The named paths whose old content no snapshot holds, where nothing of the plan says so."""
     snapshot = Snapshot(session.log.odb, then)
     lines = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 
 from safety.commands.redact import redacted
 from safety.commands.report import Hint, TextReport, TurnTitle
@@ -12,7 +13,7 @@ from safety.commands.timeline import Single, Timeline
 from safety.commands.titles import title_of
 from safety.session import Session
 from safety.store.history import Turn, find_operation, parse_handle
-from safety.store.oplog import OpLog, Operation, UnknownHandle
+from safety.store.oplog import Operation, OpLog, UnknownHandle
 from safety.store.pins import pins
 from safety.store.restore import Piece
 from safety.store.turns import SessionState
@@ -85,18 +86,33 @@ def select(book: Book, handle: str) -> Selection:
 
 def select_operation(book: Book, operation: Operation) -> Selection:
     """A single operation as a selection."""
-    single = next((entry for entry in book.timeline.entries() if isinstance(entry, Single) and entry.operation.oid == operation.oid), None)
+    single = next(
+        (entry for entry in book.timeline.entries() if isinstance(entry, Single) and entry.operation.oid == operation.oid), None
+    )
     single = single or Single(operation)  # pinned, and older than what the log keeps
     title = TurnTitle(operation.id, who(single), operation.record.time_ms, prompt=redacted(what(book, single)), command=True)
-    return Selection(operation.id, title, (book.timeline.piece_of(single),), book.log.tree_before(operation), operation.tree, (operation,), single=single,
-                     state="undone" if single.undone else "")
+    return Selection(
+        operation.id,
+        title,
+        (book.timeline.piece_of(single),),
+        book.log.tree_before(operation),
+        operation.tree,
+        (operation,),
+        single=single,
+        state="undone" if single.undone else "",
+    )
 
 
 def nothing_yet(book: Book) -> TextReport | None:
     """What to answer where no agent has worked yet."""
     if book.running or next(book.timeline.turns(), None) is not None:
         return None
-    return TextReport(root=book.root, lines=("No agent has worked here yet.",), hints=(Hint("Protect a command", "git safety run -- COMMAND"),), exit_code=4)
+    return TextReport(
+        root=book.root,
+        lines=("No agent has worked here yet.",),
+        hints=(Hint("Protect a command", "git safety run -- COMMAND"),),
+        exit_code=4,
+    )
 
 
 def _nth_turn(book: Book, number: int) -> Turn:
@@ -110,7 +126,9 @@ def _nth_turn(book: Book, number: int) -> Turn:
             break
     found = sorted([*found, *(turn for turn in waiting if turn.number not in logged)], key=lambda turn: -turn.number)
     if len(found) <= number:
-        raise UnknownHandle("no agent has worked here yet" if not found else f"there are only {len(found)} turns", "git safety log")
+        raise UnknownHandle(
+            "no agent has worked here yet" if not found else f"there are only {len(found)} turns", "git safety log"
+        )
     return found[number]
 
 
@@ -127,7 +145,15 @@ def _turn_called(book: Book, number: int) -> Turn:
 
 def running_turn(state: SessionState) -> Turn:
     """A turn that is open and has changed nothing yet."""
-    return Turn(state.turn, state.session, state.agent.get("name", ""), state.prompt, state.started_ms, state.heard_ms or state.started_ms, state.calls)
+    return Turn(
+        state.turn,
+        state.session,
+        state.agent.get("name", ""),
+        state.prompt,
+        state.started_ms,
+        state.heard_ms or state.started_ms,
+        state.calls,
+    )
 
 
 def completed(book: Book, turn: Turn) -> Turn:
@@ -135,13 +161,20 @@ def completed(book: Book, turn: Turn) -> Turn:
     state = book.running.get(turn.number)
     if state is None:
         return turn
-    return replace(turn, session=turn.session or state.session, agent=turn.agent or state.agent.get("name", ""), prompt=turn.prompt or state.prompt,
-                   started_ms=state.started_ms or turn.started_ms, calls=max(turn.calls, state.calls))
+    return replace(
+        turn,
+        session=turn.session or state.session,
+        agent=turn.agent or state.agent.get("name", ""),
+        prompt=turn.prompt or state.prompt,
+        started_ms=state.started_ms or turn.started_ms,
+        calls=max(turn.calls, state.calls),
+    )
 
 
 def _turn(book: Book, turn: Turn, call: int | None) -> Selection:
     turn = completed(book, turn)
-    operations = tuple(reversed([operation for operation in book.timeline.walk() if operation.record.turn == turn.number]))
+    reaching = takewhile(lambda operation: operation.record.last_turn >= turn.number, book.timeline.walk())
+    operations = tuple(reversed([operation for operation in reaching if operation.record.turn == turn.number]))
     named = tuple(operation for operation in operations if operation.record.call == call) if call else operations
     parts = tuple(book.timeline.pieces(turn.number, call))
     if call and not named and not (0 < call <= turn.calls):
@@ -156,7 +189,17 @@ def _turn(book: Book, turn: Turn, call: int | None) -> Selection:
     ran = {operation.id for operation in named}
     others = tuple(item.operation for item in book.timeline.owned(turn.number, call) if item.operation.id not in ran)
     state = "running" if turn.number in book.running else "undone" if turn.undone else ""
-    return Selection(title.handle, replace(title, prompt=redacted(title.prompt)), parts, before, after, (*others, *named), turn, call, state=state)
+    return Selection(
+        title.handle,
+        replace(title, prompt=redacted(title.prompt)),
+        parts,
+        before,
+        after,
+        (*others, *named),
+        turn,
+        call,
+        state=state,
+    )
 
 
 # -- words for single operations -------------------------------------------------------------------------------------------------
@@ -167,7 +210,9 @@ def who(single: Single) -> str:
     record = single.operation.record
     if record.actor == "mixed":
         return "unattributed" if single.owners else "running calls"
-    return {"user": "you", "undo": "you", "restore": "you", "gate": "a check", "commit": "autocommit"}.get(record.actor, record.actor)
+    return {"user": "you", "undo": "you", "restore": "you", "gate": "a check", "commit": "autocommit"}.get(
+        record.actor, record.actor
+    )
 
 
 def what(book: Book, single: Single) -> str:

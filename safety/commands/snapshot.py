@@ -38,8 +38,15 @@ def run(session: Session, args: SnapshotArgs) -> Report:
         states = (snapshot.state(path) for path in named)
     files = sum(isinstance(state, Present) and state.kind != "dir" for state in states)
     handle = args.name or operation.id
-    return SnapshotReport(root=session.root, handle=operation.id, name=args.name, files=files, lines=lines, exit_code=3 if lines else 0,
-                          hints=(Hint("Bring a file back", f"git safety restore --at {handle} PATH"),))
+    return SnapshotReport(
+        root=session.root,
+        handle=operation.id,
+        name=args.name,
+        files=files,
+        lines=lines,
+        exit_code=3 if lines else 0,
+        hints=(Hint("Bring a file back", f"git safety restore --at {handle} PATH"),),
+    )
 
 
 def _named(session: Session, paths: Sequence[bytes]) -> list[bytes]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from safety.store.attribution import ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, undone_turns
 from safety.store.history import Turn, turns
-from safety.store.oplog import OpLog, Operation
+from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
 from safety.store.snapshot import AREAS, changes
 from safety.types import ObjectId

@@ -31,7 +31,16 @@ REASONS = {
 
 def reason_text(reason: str, size: int = 0, detail: str = "") -> str:
     """``412 MiB, over the size limit of snapshots``."""
-    return ", ".join(filter(None, [size_text(size) if size else "", REASONS.get(reason, reason), detail if reason not in REASONS or reason == "git-error" else ""]))
+    return ", ".join(
+        filter(
+            None,
+            [
+                size_text(size) if size else "",
+                REASONS.get(reason, reason),
+                detail if reason not in REASONS or reason == "git-error" else "",
+            ],
+        )
+    )
 
 
 def size_text(size: int) -> str:
@@ -45,7 +54,14 @@ def size_text(size: int) -> str:
 
 
 def uncovered_line(path: bytes, reason: str, size: int = 0, detail: str = "") -> PathLine:
-    return PathLine("not covered", path, reason_text(reason, size, detail), reason, size=size or None, folder=reason in ("ignored-directory", "mount-point"))
+    return PathLine(
+        "not covered",
+        path,
+        reason_text(reason, size, detail),
+        reason,
+        size=size or None,
+        folder=reason in ("ignored-directory", "mount-point"),
+    )
 
 
 def lines_of_notices(notices: Iterable[NotCovered]) -> tuple[PathLine, ...]:
@@ -56,4 +72,8 @@ def lines_of_notices(notices: Iterable[NotCovered]) -> tuple[PathLine, ...]:
 
 def lines_of_states(states: Iterable[tuple[bytes, Unknown]], *, ignored_folders: bool = False) -> tuple[PathLine, ...]:
     """A line for each path that a snapshot calls unknown; ignored dependency folders only if asked for."""
-    return tuple(uncovered_line(path, state.reason, state.size) for path, state in states if ignored_folders or state.reason != "ignored-directory")
+    return tuple(
+        uncovered_line(path, state.reason, state.size)
+        for path, state in states
+        if ignored_folders or state.reason != "ignored-directory"
+    )

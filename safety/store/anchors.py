@@ -1,9 +1,10 @@
-"""Keeps what an operation names alive: brings the user's objects over, anchors them, and sends them back when an undo needs them.
+"""Keeps what an operation names alive: brings the user's objects over, anchors them, and sends them back for an undo.
 
-A snapshot holds refs, logs and stashes as text, and text keeps no commit reachable. So every id that an operation's git state names
-is brought into the store with all it refers to, and hung on a ref of its chain: commits as parents of an *anchor*, a commit with an
-empty tree whose first parent is the anchor before it; tags, trees and blobs as ``refs/safety/keep/<id>``. An anchor is moved before
-the operation that names its ids is published, and hangs on no operation: forgetting old operations must not forget it.
+A snapshot holds refs, logs and stashes as text, and text keeps no commit reachable. So every id that an operation's git state
+names is brought into the store with all it refers to, and hung on a ref of its chain: commits as parents of an *anchor*, a
+commit with an empty tree whose first parent is the anchor before it; tags, trees and blobs as ``refs/safety/keep/<id>``. An
+anchor is moved before the operation that names its ids is published, and hangs on no operation: forgetting old operations must
+not forget it.
 
 Ids come in as 20 raw bytes or as 40 hexadecimal digits; sets that go out are hexadecimal.
 """
@@ -13,20 +14,18 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore, SourceObjects
 from safety.plumbing.run import Git, GitError
 from safety.store import shallow
+from safety.store.closure import Closure, closure, hex_id, raw_id
 from safety.store.packs import sync_folder
 from safety.store.seed import has_promisor, is_complete
-from safety.store.trees import GITLINK, parse_tree
+from safety.store.storerefs import ANCHOR, KEEP, delete_refs, refs_below, rewrite_packed_refs
 from safety.types import ObjectId
 
-ANCHOR = "refs/safety/anchor/"
-KEEP = "refs/safety/keep/"
 # Above these git does the walk and the transfer; below, a process costs more than the work.
 MOST_IN_PROCESS = 2000
 BIGGEST_IN_PROCESS = 32 << 20
@@ -36,98 +35,6 @@ _MOST_HAVES = 2000
 _MESSAGE = b"git-safety anchor\n"
 _NO_GRAFTS = {"GIT_GRAFT_FILE": os.devnull}
 _DEADLINE_S = 1800
-
-
-def raw_id(oid: bytes) -> ObjectId:
-    """The 20 bytes of an id that may be written in hexadecimal."""
-    return oid if len(oid) == 20 else bytes.fromhex(oid.decode("ascii"))
-
-
-def _hex(oid: ObjectId) -> bytes:
-    return oid.hex().encode("ascii")
-
-
-# ---- walking -------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Closure:
-    """Objects to carry over, each after all that it refers to, and those that no one has.
-
-    ``bytes`` is the sum of their sizes, ``biggest`` the largest one's. Not ``complete``: the walk was given up at its limit.
-    """
-
-    order: list[tuple[ObjectId, str]] = field(default_factory=list)
-    missing: set[ObjectId] = field(default_factory=set)
-    bytes: int = 0
-    biggest: int = 0
-    complete: bool = True
-
-
-def closure(
-    read: Callable[[ObjectId], tuple[str, bytes]],
-    header: Callable[[ObjectId], tuple[str, int]],
-    has: Callable[[ObjectId], bool],
-    ids: Iterable[ObjectId],
-    *,
-    cut: frozenset[ObjectId] = frozenset(),
-    refused: frozenset[ObjectId] = frozenset(),
-    limit: int | None = None,
-    through: bool = False,
-) -> Closure:
-    """All that ``ids`` refer to, themselves included, which the receiver does not have; stops where it has an object.
-
-    ``cut`` are commits whose parents do not count (a shallow clone's end), ``refused`` are never carried. With ``through`` the walk
-    goes on below what the receiver has (without listing it), because presence there does not imply closure.
-    """
-    found = Closure()
-    carried = 0
-    seen: set[ObjectId] = set()
-    stack: list[tuple[ObjectId, str | None]] = [(oid, None) for oid in reversed(list(ids))]
-    while stack:
-        oid, kind = stack.pop()
-        if kind is not None:  # second visit: everything below is in the list
-            found.order.append((oid, kind))
-            continue
-        if oid in seen:
-            continue
-        seen.add(oid)
-        present = has(oid)
-        if present and not through:
-            continue
-        if oid in refused:
-            found.missing.add(oid)
-            continue
-        try:
-            kind, size = header(oid)
-            below = [] if kind == "blob" else _references(kind, read(oid)[1], oid in cut)
-        except (ObjectMissing, ObjectCorrupt):
-            if not present:
-                found.missing.add(oid)
-            continue
-        carried += not present or through
-        if limit is not None and carried > limit:
-            found.complete = False
-            return found
-        if not present:
-            found.bytes += size
-            found.biggest = max(found.biggest, size)
-            stack.append((oid, kind))
-        stack += [(other, None) for other in below if other not in seen]
-    return found
-
-
-def _references(kind: str, data: bytes, cut: bool) -> list[ObjectId]:
-    """Ids an object names, in the order they are to be visited last to first. Gitlinks name nothing of this repository."""
-    if kind == "tree":
-        return [oid for mode, _, oid in parse_tree(data) if mode != GITLINK]
-    wanted = (b"object",) if kind == "tag" else (b"tree",) if cut else (b"tree", b"parent")
-    found = []
-    for line in data.split(b"\n\n", 1)[0].split(b"\n"):
-        word, _, value = line.partition(b" ")
-        if word in wanted and len(value) == 40:
-            found.append(bytes.fromhex(value.decode("ascii")))
-    return found
 
 
 # ---- user to store -------------------------------------------------------------------------------------------------------------
@@ -149,7 +56,7 @@ def bring_over(git: Git, odb: ObjectStore, root: bytes, objects_dir: bytes, ids:
     missing = _Carrier(git, odb, root, objects_dir).carry(wanted, through=not trusted) if wanted else set()
     if ends_moved:
         _settle_shallow(odb, objects_dir)
-    return frozenset(map(_hex, missing))
+    return frozenset(map(hex_id, missing))
 
 
 class _Carrier:
@@ -167,7 +74,7 @@ class _Carrier:
             except GitError:  # a history with holes: git gives up at the first one, we do not
                 found = self._closure(wanted, limit=None, through=through)
         if len(found.order) > MOST_IN_PROCESS or found.biggest > BIGGEST_IN_PROCESS or found.bytes > MOST_BYTES_IN_PROCESS:
-            self._transfer([_hex(oid) for oid, _ in found.order])
+            self._transfer([hex_id(oid) for oid, _ in found.order])
             return found.missing
         for oid, kind in found.order:
             self.odb.write(kind, self.source.read(oid)[1])
@@ -182,9 +89,11 @@ class _Carrier:
     def _by_git(self, wanted: list[ObjectId]) -> set[ObjectId]:
         there = {oid for oid in wanted if self.source.exists(oid)}
         haves = [oid for oid in anchored_tips(self.odb) if oid not in there and self.source.exists(oid)]
-        fed = [*map(_hex, there), *(b"^" + _hex(oid) for oid in haves)]
+        fed = [*map(hex_id, there), *(b"^" + hex_id(oid) for oid in haves)]
         args = ["rev-list", "--objects", "--missing=print", "--stdin"]
-        listed = self.git.user(self.root, args, input=b"\n".join([*fed, b""]), extra_env=_NO_GRAFTS, deadline_s=_DEADLINE_S).stdout
+        listed = self.git.user(
+            self.root, args, input=b"\n".join([*fed, b""]), extra_env=_NO_GRAFTS, deadline_s=_DEADLINE_S
+        ).stdout
         missing = set(wanted) - there
         lines = []
         for line in listed.splitlines():
@@ -204,7 +113,9 @@ class _Carrier:
             return
         packer = ["pack-objects", "-q", "--stdout", "--delta-base-offset"]
         fed = b"\n".join([*lines, b""])
-        self.git.pipe_user_to_store(self.root, packer, self.odb.git_dir, ["index-pack", "--stdin"], input=fed, deadline_s=_DEADLINE_S)
+        self.git.pipe_user_to_store(
+            self.root, packer, self.odb.git_dir, ["index-pack", "--stdin"], input=fed, deadline_s=_DEADLINE_S
+        )
         self.odb.refresh()
 
 
@@ -213,7 +124,8 @@ def _shallow_file(objects_dir: bytes) -> bytes:
 
 
 def _follow_shallow(odb: ObjectStore, objects_dir: bytes) -> tuple[bool, list[ObjectId]]:
-    """Takes note of new ends of a shallow history: whether there are, and commits that a deepened one now has and the store may lack.
+    """Takes note of new ends of a shallow history: whether there are, and commits that a deepened one now has and the store may
+    lack.
 
     An end stays noted until its parents are in the store (``_settle_shallow``), so that nothing walks into a hole meanwhile.
     """
@@ -282,7 +194,8 @@ def _write_anchor(odb: ObjectStore, parents: list[ObjectId]) -> ObjectId:
 
 def sorted_by_kind(odb: ObjectStore, ids: Iterable[ObjectId]) -> tuple[list[ObjectId], list[ObjectId]]:
     """The commits among the ids, and the other objects, both sorted; what the store lacks is left out."""
-    commits, others = [], []
+    commits: list[ObjectId] = []
+    others: list[ObjectId] = []
     objects = SourceObjects(odb.git_dir / "objects")
     for oid in sorted(ids):
         try:
@@ -348,7 +261,10 @@ def _note(odb: ObjectStore, chain: str, head: ObjectId, added: list[ObjectId]) -
 
 
 def keep(odb: ObjectStore, ids: Iterable[ObjectId]) -> None:
-    """Gives each object a ``keep`` ref. A few are files, many (a repository with thousands of tags) go into ``packed-refs`` at once."""
+    """Gives each object a ``keep`` ref.
+
+    A few are files, many (a repository with thousands of tags) go into ``packed-refs`` at once.
+    """
     kept = refs_below(odb.git_dir, KEEP)
     new = sorted({oid for oid in ids if KEEP + oid.hex() not in kept})
     if len(new) <= _MOST_KEEP_FILES:
@@ -373,70 +289,6 @@ def anchored_tips(odb: ObjectStore) -> list[ObjectId]:
     return found[:_MOST_HAVES]
 
 
-# ---- refs as files -------------------------------------------------------------------------------------------------------------
-
-
-def refs_below(git_dir: Path, prefix: str) -> dict[str, ObjectId]:
-    """All refs of the store whose names begin with the prefix (which ends in ``/``), packed ones too. Broken ones are left out."""
-    found = {name: oid for name, oid in _packed_refs(git_dir).items() if name.startswith(prefix)}
-    for folder, _, names in os.walk(git_dir / prefix):
-        for name in names:
-            if not name.endswith(".lock"):
-                path = os.path.join(folder, name)
-                try:
-                    text = Path(path).read_bytes().strip()
-                    found[os.path.relpath(path, git_dir)] = _checked_id(text)
-                except (FileNotFoundError, ValueError):
-                    continue
-    return found
-
-
-def _checked_id(text: bytes) -> ObjectId:
-    oid = bytes.fromhex(text.decode("ascii"))
-    if len(oid) != 20:
-        raise ValueError("not an object id")
-    return oid
-
-
-def _packed_refs(git_dir: Path) -> dict[str, ObjectId]:
-    try:
-        lines = (git_dir / "packed-refs").read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return {}
-    return {os.fsdecode(line[41:]): _checked_id(line[:40]) for line in lines if len(line) > 41 and line[:1] not in (b"#", b"^")}
-
-
-def rewrite_packed_refs(git_dir: Path, added: dict[str, ObjectId], removed: Iterable[str]) -> None:
-    """Adds refs to ``packed-refs`` and takes others out of it, at once and durably. Raises FileExistsError while git holds its lock."""
-    lock = git_dir / "packed-refs.lock"
-    descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            refs = _packed_refs(git_dir)
-            for name in removed:
-                refs.pop(name, None)
-            refs.update(added)
-            file.write(b"# pack-refs with: sorted \n")
-            for name in sorted(refs, key=os.fsencode):
-                file.write(refs[name].hex().encode("ascii") + b" " + os.fsencode(name) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(lock, git_dir / "packed-refs")
-    except BaseException:  # only to clean up; nothing is swallowed
-        lock.unlink(missing_ok=True)
-        raise
-    sync_folder(git_dir)
-
-
-def delete_refs(git_dir: Path, names: Iterable[str]) -> None:
-    """Removes refs of ours that no one else moves (``keep``, ``pin``, whole chains), packed or not."""
-    gone = list(names)
-    if any(name in _packed_refs(git_dir) for name in gone):
-        rewrite_packed_refs(git_dir, {}, gone)
-    for name in gone:
-        (git_dir / name).unlink(missing_ok=True)
-
-
 # ---- store to user -------------------------------------------------------------------------------------------------------------
 
 
@@ -451,11 +303,13 @@ def send_back(
     laid_beside: Path | None = None,
     trust_refs: bool = True,
 ) -> frozenset[bytes]:
-    """Makes the user's repository have every id with its closure, from the store, as one pack; gives (hex) what the store lacks too.
+    """Makes the user's repository have every id with its closure, from the store, as one pack; gives (hex) what the store lacks
+    too.
 
-    ``objects_dir`` is the repository's ``objects`` folder, by default ``root/.git/objects``. With ``laid_beside`` the receiver is that
-    git directory instead, which is being restored and not yet in place. What the user's refs reach is taken to be there; with
-    ``trust_refs`` False (files below ``objects`` were damaged) it is looked for as well. Writes nothing when nothing is missing.
+    ``objects_dir`` is the repository's ``objects`` folder, by default ``root/.git/objects``. With ``laid_beside`` the receiver
+    is that git directory instead, which is being restored and not yet in place. What the user's refs reach is taken to be
+    there; with ``trust_refs`` False (files below ``objects`` were damaged) it is looked for as well. Writes nothing when
+    nothing is missing.
     """
     wanted = {raw_id(oid) for oid in ids}
     if laid_beside is not None:
@@ -475,7 +329,7 @@ def send_back(
             fed = b"\n".join([*lines, b""])
             packer = ["pack-objects", "-q", "--stdout", "--delta-base-offset"]
             git.pipe_store_to_user(git_dir_of_store, packer, root, ["index-pack", "--stdin"], input=fed, deadline_s=_DEADLINE_S)
-    return frozenset(map(_hex, missing))
+    return frozenset(map(hex_id, missing))
 
 
 def _tips(git: Git, root: bytes) -> set[ObjectId]:
@@ -490,14 +344,16 @@ def _lacking(
     """Lines for pack-objects with all that the receiver lacks, and the ids that the store lacks as well."""
     there = {oid for oid in wanted if odb.exists(oid)}
     missing = {oid for oid in wanted - there if not target.exists(oid)}
-    fed = [*map(_hex, there), *(b"^" + _hex(oid) for oid in tips if odb.exists(oid))]
+    fed = [*map(hex_id, there), *(b"^" + hex_id(oid) for oid in tips if odb.exists(oid))]
     args = ["rev-list", "--objects", "--missing=print", "--stdin"]
     try:
         listed = git.store(odb.git_dir, args, input=b"\n".join([*fed, b""]), deadline_s=_DEADLINE_S).stdout.splitlines()
     except GitError:
         objects = SourceObjects(odb.git_dir / "objects")
-        found = closure(objects.read, objects.header, lambda oid: oid in tips, there, cut=shallow.read_ids(odb.git_dir / "shallow"))
-        listed = [_hex(oid) for oid, _ in found.order] + [b"?" + _hex(oid) for oid in found.missing]
+        found = closure(
+            objects.read, objects.header, lambda oid: oid in tips, there, cut=shallow.read_ids(odb.git_dir / "shallow")
+        )
+        listed = [hex_id(oid) for oid, _ in found.order] + [b"?" + hex_id(oid) for oid in found.missing]
     lines = []
     for line in listed:
         oid = raw_id(line[1:41] if line.startswith(b"?") else line[:40])

@@ -1,15 +1,14 @@
 """Says whether a store is sound, and steps a chain back to its newest sound operation when its head is not.
 
-A store is sound when every operation's record can be read and every object of its snapshot is there. What a user's own history lacks (a
-shallow or partial clone, a damaged repository) is no fault of the store and comes back as a note, like blobs that were purged.
+A store is sound when every operation's record can be read and every object of its snapshot is there. What a user's own history
+lacks (a shallow or partial clone, a damaged repository) is no fault of the store and comes back as a note, like blobs that were
+purged.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +17,18 @@ from typing import Literal
 from safety.faults import SafetyError
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.run import Git
-from safety.store.anchors import purged_ids, refs_below
+from safety.store.anchors import purged_ids
+from safety.store.chains import chains
+from safety.store.linked import linked_files
 from safety.store.oplog import OpLog, decode_record
-from safety.store.packs import leftovers, loose_files
-from safety.store.retention import LOG, PIN, chains
-from safety.store.seed import linked_files
+from safety.store.packs import is_torn, leftovers, loose_files
 from safety.store.shallow import CUTS, share
+from safety.store.storerefs import LOG, PIN, refs_below
 from safety.store.trees import GITLINK, TREE, parse_tree
 from safety.types import ObjectId
 
 Severity = Literal["error", "note"]
 _DEADLINE_S = 3600
-_PIECE = 1 << 20
 _HEX = re.compile(r"[0-9a-f]{40}")
 
 
@@ -37,9 +36,9 @@ _HEX = re.compile(r"[0-9a-f]{40}")
 class Problem:
     """One thing that is not as it should be.
 
-    Codes of errors: ``bad-ref``, ``bad-record``, ``missing-object`` (of a snapshot), ``damaged-object``, ``linked-damaged`` (the user's
-    side changed a file that the store shares). Codes of notes: ``history-incomplete``, ``purged``, ``leftover``, ``shared``.
-    ``where`` is a ref, an object id in hexadecimal or a path.
+    Codes of errors: ``bad-ref``, ``bad-record``, ``missing-object`` (of a snapshot), ``damaged-object``, ``linked-damaged``
+    (the user's side changed a file that the store shares). Codes of notes: ``history-incomplete``, ``purged``, ``leftover``,
+    ``shared``. ``where`` is a ref, an object id in hexadecimal or a path.
     """
 
     severity: Severity
@@ -51,8 +50,8 @@ class Problem:
 def fsck(git: Git, odb: ObjectStore, *, full: bool = True) -> list[Problem]:
     """Everything that is wrong with a store, errors first; empty for a sound one without remarks.
 
-    With ``full`` git hashes every object, which takes about a minute a gigabyte; without, damage is found only in what is read: records
-    and the trees of snapshots. Changes nothing.
+    With ``full`` git hashes every object, which takes about a minute a gigabyte; without, damage is found only in what is read:
+    records and the trees of snapshots. Changes nothing.
     """
     problems = [*_refs(odb), *_linked(odb.git_dir), *_leftovers(odb.git_dir)]
     snapshots = _Snapshots(odb)
@@ -194,7 +193,10 @@ def _by_git(git: Git, odb: ObjectStore, ours: set[ObjectId]) -> Iterator[Problem
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A chain whose head was set anew, to ``head`` (None: nothing sound was left, the chain begins again). ``was`` is what it said."""
+    """A chain whose head was set anew, to ``head`` (None:
+
+    Nothing sound was left, the chain begins again). ``was`` is what it said.
+    """
 
     chain: str
     was: str
@@ -229,14 +231,12 @@ def repair_head(odb: ObjectStore, chain: str) -> Repaired | None:
 
 
 def _is_whole(odb: ObjectStore, oid: ObjectId) -> bool:
-    return not any(problem.severity == "error" for problem in _Snapshots(odb).check_operation("", oid)[1]) and not _torn_below(odb, oid)
-
-
-def _torn_below(odb: ObjectStore, oid: ObjectId) -> bool:
-    """Whether a loose blob of the operation's snapshot is torn. Packs were synced before their index was there."""
+    """Whether an operation can be read with all of its snapshot; only loose files are hashed, packs were synced when made."""
     snapshots = _Snapshots(odb)
-    snapshots.check_operation("", oid)
-    return any(_is_torn(odb, path, below) for below, path in _loose_among(odb, snapshots.looked_at))
+    _, problems = snapshots.check_operation("", oid)
+    if any(problem.severity == "error" for problem in problems):
+        return False
+    return not any(is_torn(path, below) for below, path in _loose_among(odb, snapshots.looked_at))
 
 
 def _loose_among(odb: ObjectStore, oids: Iterable[ObjectId]) -> Iterator[tuple[ObjectId, str]]:
@@ -264,20 +264,7 @@ def _whole_ancestor(odb: ObjectStore, candidates: list[ObjectId], cut: frozenset
 
 def drop_torn_objects(odb: ObjectStore) -> int:
     """Removes loose objects whose file is empty, cut short or has another content than its name says; gives how many."""
-    torn = [path for oid, path in loose_files(f"{odb.git_dir}/objects") if _is_torn(odb, path, oid)]
+    torn = [path for oid, path in loose_files(f"{odb.git_dir}/objects") if is_torn(path, oid)]
     for path in torn:
         os.unlink(path)
     return len(torn)
-
-
-def _is_torn(odb: ObjectStore, path: str, oid: ObjectId) -> bool:
-    digest = hashlib.sha1(usedforsecurity=False)
-    unpacker = zlib.decompressobj()
-    try:
-        with open(path, "rb") as file:
-            while piece := unpacker.unconsumed_tail or file.read(_PIECE):
-                digest.update(unpacker.decompress(piece, _PIECE))
-            digest.update(unpacker.flush())
-    except zlib.error:
-        return True
-    return not unpacker.eof or digest.digest() != oid

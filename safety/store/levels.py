@@ -92,7 +92,7 @@ class Level:
 
     def is_git_only(self, name: bytes) -> bool:
         """Whether this directory, called ``name``, is a git directory, and not one on the way to it or one of files."""
-        if self.areas[WORK] is not None or self.areas[PRIVATE] is not None:
+        if self.areas[WORK] is not None or self.areas[PRIVATE] is not None or name == OUTSIDE:
             return False
         return name == b"%2Egit" or self.reader.get(self.areas[GIT], b"HEAD") is not None
 

@@ -1,8 +1,8 @@
 """The files of a store's object database: its packs, loose objects, leftovers, and the lock that keeps objects from vanishing.
 
-Objects are only ever added under the shared side of ``store.lock`` and only ever removed under its exclusive side. The number in that
-file is raised by each removal: who keeps an ``ObjectStore`` open across it must open a new one, because an open pack answers for
-objects that are gone from the disk.
+Objects are only ever added under the shared side of ``store.lock`` and only ever removed under its exclusive side. The number
+in that file is raised by each removal: who keeps an ``ObjectStore`` open across it must ``refresh`` it, because an open pack
+answers for objects that are gone from the disk.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import stat
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ from safety.types import ObjectId
 
 LOCK_NAME = "store.lock"
 _PAUSE_S = 0.005
+_PIECE = 1 << 20
 _FANOUT = re.compile(r"[0-9a-f]{2}")
 _LOOSE_NAME = re.compile(r"[0-9a-f]{38}")
 # What belongs to a pack beside the pack itself. The index comes last when a pack arrives and goes first when it leaves.
@@ -156,6 +159,20 @@ def loose_files(objects: str) -> Iterator[tuple[ObjectId, str]]:
                 yield bytes.fromhex(prefix + name), f"{folder}/{name}"
 
 
+def is_torn(path: str, oid: ObjectId) -> bool:
+    """Whether a loose object's file is empty, cut short, or has another content than its name says."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    unpacker = zlib.decompressobj()
+    try:
+        with open(path, "rb") as file:
+            while piece := unpacker.unconsumed_tail or file.read(_PIECE):
+                digest.update(unpacker.decompress(piece, _PIECE))
+            digest.update(unpacker.flush())
+    except zlib.error:
+        return True
+    return not unpacker.eof or digest.digest() != oid
+
+
 def leftovers(git_dir: Path) -> list[str]:
     """Temporary files of writers that died, and halves of packs. Only meaningful while nobody takes part."""
     objects = f"{git_dir}/objects"
@@ -163,7 +180,10 @@ def leftovers(git_dir: Path) -> list[str]:
     names = set(_listed(f"{objects}/pack"))
     for name in names:
         stem, _, suffix = name.rpartition(".")
-        half = suffix in ("pack", "idx", *(companion[1:] for companion in COMPANIONS)) and not {stem + ".pack", stem + ".idx"} <= names
+        half = (
+            suffix in ("pack", "idx", *(companion[1:] for companion in COMPANIONS))
+            and not {stem + ".pack", stem + ".idx"} <= names
+        )
         if half or name.startswith(("tmp_", ".tmp-")):
             found.append(f"{objects}/pack/{name}")
     for prefix in filter(_FANOUT.fullmatch, _listed(objects)):
@@ -182,7 +202,10 @@ def _listed(folder: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """What a store takes on disk. ``own_bytes`` would be freed with it, ``shared_bytes`` lie in files that the user's repository holds too."""
+    """What a store takes on disk.
+
+    ``own_bytes`` would be freed with it, ``shared_bytes`` lie in files that the user's repository holds too.
+    """
 
     own_bytes: int
     shared_bytes: int
@@ -214,8 +237,8 @@ def store_size(git_dir: Path) -> StoreSize:
 def write_pack(git: Git, git_dir: Path, lines: Iterable[bytes], *, window: int = 10, deadline_s: float = 3600) -> Pack | None:
     """Writes exactly the named objects into one new, synced pack; None if there are none.
 
-    A line is a hexadecimal id, or the id, a space and a path: objects with like paths become deltas of each other. Nothing is walked,
-    so objects that these ones refer to may be missing.
+    A line is a hexadecimal id, or the id, a space and a path: objects with like paths become deltas of each other. Nothing is
+    walked, so objects that these ones refer to may be missing.
     """
     fed = b"".join(line + b"\n" for line in lines)
     if not fed:

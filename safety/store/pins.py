@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from safety.store.anchors import delete_refs, refs_below
 from safety.store.oplog import OpLog
-from safety.store.retention import PIN
+from safety.store.storerefs import PIN, delete_refs, refs_below
 from safety.types import ObjectId
 
 _ESCAPED = re.compile(r"%([0-9a-f]{2})")

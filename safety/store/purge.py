@@ -1,40 +1,40 @@
 """Removes one path's content from all of history: the one operation that rewrites.
 
-Every operation whose snapshot holds the path gets a new one that says "purged" there, so that absence is never claimed; ids stay, later
-operations only get new parents. The blobs go from loose objects, packs and the seed. Index entries and the user's own commits go on
-naming them: that is an id, not content, and an undo still restores the index exactly. A blob that another path names too is spared.
+Every operation whose snapshot holds the path gets a new one that says "purged" there, so that absence is never claimed; ids
+stay, later operations only get new parents. The blobs go from loose objects, packs and the seed. Index entries and the user's
+own commits go on naming them: that is an id, not content, and an undo still restores the index exactly. A blob that another
+path names too is spared.
 
-What is to go is written to ``purging`` before anything else, and stays there until it is gone: a purge that was killed is finished by
-calling it again, or by a prune once nothing but indexes and commits names the blobs. The list ``purged`` stays for good, so that no
-capture brings the blobs back out of the user's repository.
+What is to go is written to ``purging`` before anything else, and stays there until it is gone: a purge that was killed is
+finished by calling it again, or by a prune once nothing but indexes and commits names the blobs. The list ``purged`` stays for
+good, so that no capture brings the blobs back out of the user's repository.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from safety.plumbing.odb import ObjectStore
-from safety.plumbing.run import Git, GitError
+from safety.plumbing.run import Git
 from safety.store import shallow
-from safety.store.anchors import ANCHOR, purged_ids, refs_below
+from safety.store.anchors import purged_ids
+from safety.store.chains import chains, operation_at, read_chain
 from safety.store.editor import Editor
-from safety.store.fanout import FAN, Trees
+from safety.store.fanout import Trees
 from safety.store.indexes import member_path
-from safety.store.names import components, decode
-from safety.store.oplog import Operation, encode_record
+from safety.store.names import components
+from safety.store.oplog import Operation
 from safety.store.packs import alone, raise_generation, write_whole
-from safety.store.retention import LOG, PIN, PURGING, Pruned, chains, operation_at, prune, read_chain, sweep
+from safety.store.prune import PURGING, Pruned, prune, sweep
+from safety.store.storerefs import ANCHOR, LOG, PIN, refs_below
 from safety.store.trees import GITLINK, TREE, Entry
 from safety.types import ObjectId, RelPath, Unknown
 
 REASON = "purged"
 _NULL = "0" * 40
 _DEADLINE_S = 3600
-_FAN_DEPTH = 2
 
 Names = tuple[bytes, ...]  # of the stored components, fan-out left out
 
@@ -43,9 +43,10 @@ Names = tuple[bytes, ...]  # of the stored components, fan-out left out
 class Purged:
     """What a purge came to.
 
-    ``operations`` were rewritten, ``blobs`` removed. ``spared`` ids (hex) stay because other paths name them. With ``in_history`` the
-    user's own commits or index name the content: it is gone from the store, but not from their repository. ``unread_history``: git
-    could not read all of the user's history here (a partial clone), so another version of the path may lie in it.
+    ``operations`` were rewritten, ``blobs`` removed. ``spared`` ids (hex) stay because other paths name them. With
+    ``in_history`` the user's own commits or index name the content: it is gone from the store, but not from their repository.
+    ``unread_history``: git could not read all of the user's history here (a partial clone), so another version of the path may
+    lie in it.
     """
 
     operations: int
@@ -59,8 +60,8 @@ class Purged:
 def purge(git: Git, odb: ObjectStore, path: RelPath, *, wait_s: float = 10.0) -> Purged:
     """Removes the content that ``path``, and if it is a directory all below it, ever had.
 
-    The caller holds the locks of all workspaces of this store. A file that is still on disk is captured again by the next capture.
-    Raises StoreBusy, ObjectMissing, ObjectCorrupt (before anything was changed), GitError.
+    The caller holds the locks of all workspaces of this store. A file that is still on disk is captured again by the next
+    capture. Raises StoreBusy, ObjectMissing, ObjectCorrupt (before anything was changed), GitError.
     """
     target = _Target(odb, path)
     logs = {chain: list(read_chain(odb, chain)) for chain in chains(odb.git_dir)}
@@ -229,10 +230,21 @@ class _History:
         if not heads:
             return
         fed = b"".join(oid.hex().encode() + b"\n" for oid in heads)
-        call = ["log", "--stdin", "--format=", "--raw", "-z", "--no-renames", "--no-abbrev", "-m", "--root", *args]
-        done = self.git.store(
-            self.odb.git_dir, [*call, *([] if path is None else ["--", path])], input=fed, check=False, deadline_s=_DEADLINE_S
-        )
+        call: list[str | bytes] = [
+            "log",
+            "--stdin",
+            "--format=",
+            "--raw",
+            "-z",
+            "--no-renames",
+            "--no-abbrev",
+            "-m",
+            "--root",
+            *args,
+        ]
+        if path is not None:
+            call += ["--", path]
+        done = self.git.store(self.odb.git_dir, call, input=fed, check=False, deadline_s=_DEADLINE_S)
         self.unread |= done.returncode != 0
         fields = iter(done.stdout.lstrip(b"\n").split(b"\0"))
         for field_text in fields:
@@ -251,7 +263,10 @@ class _Rewriter:
         self.changed = 0
 
     def rewrite_chain(self, chain: str, log: list[Operation]) -> None:
-        """Moves the chain to its rewritten head, and the list of recent heads with it: nothing may step back to a purged operation."""
+        """Moves the chain to its rewritten head, and the list of recent heads with it:
+
+        Nothing may step back to a purged operation.
+        """
         for operation in reversed(log):
             self._rewrite(operation)
         if log and log[0].oid in self.renamed:

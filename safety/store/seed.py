@@ -1,8 +1,9 @@
 """Makes a store and fills it with the objects of a user's repository, by files, without asking git and without borrowing.
 
 Never ``git clone`` (redteam A4): it refuses, follows alternates into a borrowed store, copies ``.keep`` files and fails when a
-collection runs beside it. Per file: a reflink, else a copy while the budget lasts, else a hard link, else a copy. A hard link is one
-inode and not a second copy: what is linked is written down in ``linked.json`` with its size and checksum, and replaced when idle.
+collection runs beside it. Per file: a reflink, else a copy while the budget lasts, else a hard link, else a copy. A hard link
+is one inode and not a second copy: what is linked is written down in ``linked.json`` with its size and checksum, and replaced
+when idle.
 
 What was seeded is known to be whole only when ``seed.json`` says so. Until then the presence of an object in the store does not
 imply the presence of what it refers to, and ``anchors.bring_over`` walks everything.
@@ -12,34 +13,38 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import itertools
-import json
 import os
 import stat
 import sys
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from safety.plumbing.odb import ObjectStore
 from safety.plumbing.run import Git, GitError
-from safety.store.packs import loose_files, packs, sync_folder, write_whole
+from safety.store.linked import PACK_PARTS, LinkedFile, copy_bytes, linked_files, load_json, save_json, save_linked
+from safety.store.packs import loose_files
 from safety.store.shallow import read_ids, set_share, source_of
-from safety.types import ObjectId
 
 COPY_BUDGET = 256 << 20
 LOOSE_LIMIT = 2_000  # taking more as files costs as much as a pack, and leaves that many files
 _PASSES = 4
 _ALTERNATES_DEPTH = 5
-_PIECE = 1 << 20
 _FICLONE = 0x40049409  # <linux/fs.h>
 # Errors that mean "not here", each seen from one file system or kernel or another; every other one is a failure.
-_NO_REFLINK = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.ETXTBSY, errno.ENOSYS, errno.EBADF, errno.EIO)
+_NO_REFLINK = (
+    errno.EOPNOTSUPP,
+    errno.ENOTTY,
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.EPERM,
+    errno.ETXTBSY,
+    errno.ENOSYS,
+    errno.EBADF,
+    errno.EIO,
+)
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP)
-_PACK_PARTS = (".pack", ".rev", ".promisor", ".idx")  # the index last: a pack is there once its index is
 _numbers = itertools.count()
 
 CONFIG = """\
@@ -112,66 +117,27 @@ class SeedReport:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedFile:
-    """A file of the store that shares its inode with the user's repository; ``name`` is below ``objects/``.
-
-    ``sha1`` is the checksum that a pack, a pack index or a reverse index ends with; for a loose object it is the object's id.
-    """
-
-    name: str
-    size: int
-    sha1: str
-
-    def is_sound(self, path: str) -> bool:
-        """Whether the file at ``path`` has this size and checksum; reads all of it. False if it is gone."""
-        try:
-            return os.stat(path).st_size == self.size and _checksum(path, is_loose=self.name[2] == "/") == self.sha1
-        except FileNotFoundError:
-            return False
-
-
-def linked_files(git_dir: Path) -> list[LinkedFile]:
-    """What ``linked.json`` lists, whether it is still there or not."""
-    return [LinkedFile(*row) for row in _load(git_dir / "linked.json").get("files", [])]
-
-
 def is_complete(git_dir: Path, objects_dir: bytes) -> bool:
     """Whether all objects of this user's repository were taken over once, so that presence implies closure."""
-    return bool(_load(git_dir / "seed.json").get(os.fsdecode(objects_dir), {}).get("complete"))
+    return bool(load_json(git_dir / "seed.json").get(os.fsdecode(objects_dir), {}).get("complete"))
 
 
 def has_promisor(git_dir: Path) -> bool:
     """Whether a repository that seeded the store is a partial clone."""
-    return any(source.get("promisor") for source in _load(git_dir / "seed.json").values())
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        raw = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):  # rebuilt or done without: see the module's docstring
-        return {}
-    return raw if isinstance(raw, dict) else {}
-
-
-def _save(path: Path, raw: dict[str, Any]) -> None:
-    write_whole(path, json.dumps(raw, separators=(",", ":")).encode("ascii"), durable=False)
-
-
-def save_linked(git_dir: Path, files: Iterable[LinkedFile]) -> None:
-    """Replaces the list of shared files."""
-    _save(git_dir / "linked.json", {"files": sorted([file.name, file.size, file.sha1] for file in files)})
+    return any(source.get("promisor") for source in load_json(git_dir / "seed.json").values())
 
 
 # ---- seeding -------------------------------------------------------------------------------------------------------------------
 
 
-def seed(git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int = COPY_BUDGET, root: bytes | None = None) -> SeedReport:
+def seed(
+    git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int = COPY_BUDGET, root: bytes | None = None
+) -> SeedReport:
     """Takes over all objects below a user's ``objects`` directory and its alternates; may be repeated, also after a crash.
 
-    ``root`` is the work tree they belong to. With it, more than 2,000 loose objects come as one pack made by git, and a repository
-    that is repacked under our hands is read by git in the end. Writes nothing into the user's repository; a hard link changes the
-    link count and ctime of a file there. Failures of the file system are a ``problem``, not an exception.
+    ``root`` is the work tree they belong to. With it, more than 2,000 loose objects come as one pack made by git, and a
+    repository that is repacked under our hands is read by git in the end. Writes nothing into the user's repository; a hard
+    link changes the link count and ctime of a file there. Failures of the file system are a ``problem``, not an exception.
     """
     seeder = _Seeder(odb.git_dir, copy_budget)
     problem = ""
@@ -265,7 +231,7 @@ class _Seeder:
                 self.problem = f"damaged: {folder}/{stem}.pack"
                 self.done.add(stem)
                 return
-            for part in _PACK_PARTS:
+            for part in PACK_PARTS:
                 try:
                     self._take(f"{folder}/{stem}{part}", stem + part, copied)
                 except FileNotFoundError:
@@ -310,11 +276,16 @@ class _Seeder:
     def pipe(self, git: Git, root: bytes, args: list[str], ids: list[str]) -> None:
         """Has the user's git pack what is asked for, straight into the store. Raises GitError."""
         packer = ["-c", "pack.compression=1", "pack-objects", "-q", "--stdout", "--delta-base-offset", "--window=0", *args]
-        git.pipe_user_to_store(root, packer, self.git_dir, ["index-pack", "--stdin"], input="".join(f"{oid}\n" for oid in ids).encode())
+        git.pipe_user_to_store(
+            root, packer, self.git_dir, ["index-pack", "--stdin"], input="".join(f"{oid}\n" for oid in ids).encode()
+        )
         self.piped = True
 
     def _take(self, source: str, name: str, copied: bool) -> None:
-        """One file into the store, whole or not at all. Raises FileNotFoundError when it is gone, PermissionError, other OSErrors."""
+        """One file into the store, whole or not at all.
+
+        Raises FileNotFoundError when it is gone, PermissionError, other OSErrors.
+        """
         target = f"{self.objects}/{name}"
         descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -350,7 +321,7 @@ class _Seeder:
             self.no_reflink.add(info.st_dev)
             if not copied and self._link(source, name, info.st_size, descriptor):
                 return ""
-        _copy(out, descriptor, info.st_size)
+        copy_bytes(out, descriptor, info.st_size)
         self.left -= info.st_size
         return "copied"
 
@@ -374,9 +345,9 @@ class _Seeder:
     def save(self, objects_dir: bytes, complete: bool) -> None:
         if self.linked or (self.git_dir / "linked.json").exists():
             save_linked(self.git_dir, self.linked.values())
-        sources = _load(self.git_dir / "seed.json")
+        sources = load_json(self.git_dir / "seed.json")
         sources[os.fsdecode(objects_dir)] = {"complete": complete, "promisor": self.promisor, "synced": False}
-        _save(self.git_dir / "seed.json", sources)
+        save_json(self.git_dir / "seed.json", sources)
 
 
 def object_folders(objects_dir: str) -> list[str]:
@@ -452,123 +423,3 @@ def _reflink(out: int, source: int) -> bool:
             return False
         raise
     return True
-
-
-def _copy(out: int, source: int, size: int) -> None:
-    """Copies ``size`` bytes. Raises FileNotFoundError when the source became shorter: somebody is at it."""
-    at = 0
-    while at < size:
-        moved = os.sendfile(out, source, at, size - at) if sys.platform == "linux" else os.write(out, os.pread(source, _PIECE, at))
-        if not moved:
-            raise FileNotFoundError(errno.ENOENT, "became shorter while it was copied")
-        at += moved
-
-
-# ---- afterwards ----------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Unshared:
-    """What ``unshare_links`` did. ``damaged`` are shared files the user's side has changed; the store's objects in them are lost."""
-
-    replaced: int
-    copied_bytes: int
-    left: int
-    damaged: tuple[str, ...]
-
-
-def unshare_links(git_dir: Path, *, copy_budget: int) -> Unshared:
-    """Replaces shared files by copies of our own, smallest first, as far as the budget goes; each is checked while it is copied.
-
-    Then makes all that was seeded durable. For idle times: it may take seconds.
-    """
-    left, damaged = [], []
-    replaced = copied = 0
-    for file in sorted(linked_files(git_dir), key=lambda file: file.size):
-        path = f"{git_dir}/objects/{file.name}"
-        try:
-            info = os.stat(path)
-        except FileNotFoundError:
-            continue
-        if info.st_nlink == 1 and file.is_sound(path):
-            continue  # the user's git has let go of it
-        if copied + info.st_size > copy_budget:
-            left.append(file)
-        elif _replace_by_copy(path, file):
-            replaced += 1
-            copied += info.st_size
-        else:
-            left.append(file)
-            damaged.append(file.name)
-    if (git_dir / "linked.json").exists():
-        save_linked(git_dir, left)
-    _sync_seed(git_dir)
-    return Unshared(replaced, copied, len(left), tuple(damaged))
-
-
-def _replace_by_copy(path: str, file: LinkedFile) -> bool:
-    temporary = f"{os.path.dirname(path)}/tmp_obj_unshare_{os.getpid()}_{next(_numbers)}"
-    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        out = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-        try:
-            _copy(out, source, os.fstat(source).st_size)
-            os.fsync(out)
-        finally:
-            os.close(out)
-        if not file.is_sound(temporary):
-            return False
-        os.replace(temporary, path)
-        return True
-    finally:
-        os.close(source)
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-def _checksum(path: str, *, is_loose: bool) -> str:
-    """The object's id, for a loose object; else the sha1 of all but the last 20 bytes, if that is what those 20 bytes say."""
-    with open(path, "rb") as file:
-        if is_loose:
-            return _loose_id(file.read())
-        left = os.fstat(file.fileno()).st_size - 20
-        digest = hashlib.sha1(usedforsecurity=False)
-        while left > 0:
-            piece = file.read(min(_PIECE, left))
-            if not piece:
-                break
-            digest.update(piece)
-            left -= len(piece)
-        return digest.hexdigest() if file.read() == digest.digest() else ""
-
-
-def _loose_id(packed: bytes) -> str:
-    try:
-        return hashlib.sha1(zlib.decompress(packed), usedforsecurity=False).hexdigest()
-    except zlib.error:
-        return ""
-
-
-def _sync_seed(git_dir: Path) -> None:
-    sources = _load(git_dir / "seed.json")
-    if not sources or all(source.get("synced") for source in sources.values()):
-        return
-    folders = {f"{git_dir}/objects", f"{git_dir}/objects/pack"}
-    paths = [pack.stem + suffix for pack in packs(git_dir) for suffix in _PACK_PARTS]
-    for _, path in loose_files(f"{git_dir}/objects"):
-        paths.append(path)
-        folders.add(os.path.dirname(path))
-    for path in paths:
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    for folder in folders:
-        sync_folder(folder)
-    for source in sources.values():
-        source["synced"] = True
-    _save(git_dir / "seed.json", sources)

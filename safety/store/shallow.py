@@ -1,7 +1,7 @@
 """The store's ``shallow`` file: commits whose parents git is to take for absent. It has two authors.
 
-``forget`` names the oldest operation it keeps of each chain. The seed and the anchors take over what the users' repositories say in
-their own ``shallow`` files, because a shallow clone's history ends there. Each author's share is noted beside the file
+``forget`` names the oldest operation it keeps of each chain. The seed and the anchors take over what the users' repositories
+say in their own ``shallow`` files, because a shallow clone's history ends there. Each author's share is noted beside the file
 (``shallow.d/``), so that neither forgets the other's; git, pygit2 and ``OpLog`` read the one file that holds both.
 """
 

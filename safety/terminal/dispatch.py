@@ -67,11 +67,19 @@ def _command(verb: Verb, words: list[str], environ: Mapping[str, str], pager: bo
     assert verb.build is not None
     window = Window(environ, typed.cwd, json=namespace.json, pager=pager and verb.pages, colour=colour)
     report = _answer(verb, verb.build(namespace, typed), typed.cwd, environ, window)
-    if isinstance(report, r.UndoReport) and report.dry_run and not report.nothing and not report.hints:
-        for_real = shlex.join(word for word in ["git", "safety", verb.name, *words] if word != "--dry-run")
-        report = dataclasses.replace(report, hints=(r.Hint("Do it", for_real),))
+    if isinstance(report, r.UndoReport) and report.dry_run and not report.nothing:
+        report = dataclasses.replace(report, hints=(*_for_real(verb, words), *report.hints))
     window.show(report)
     return report.exit_code
+
+
+def _for_real(verb: Verb, words: list[str]) -> list[r.Hint]:
+    """The same command line without its ``--dry-run``, and the one that asks piece by piece."""
+    typed = ["git", "safety", verb.name, *(word for word in words if word != "--dry-run")]
+    hints = [r.Hint("Do it", shlex.join(typed))]
+    if verb.name == "undo" and "-p" not in typed and "--patch" not in typed:
+        hints.append(r.Hint("Choose", shlex.join([*typed[:3], "-p", *typed[3:]])))
+    return hints
 
 
 def _answer(verb: Verb, args: Any, cwd: bytes, environ: Mapping[str, str], window: Window) -> r.Report:

@@ -26,7 +26,8 @@ def log(report: r.LogReport, place: Place) -> Iterator[Line]:
 
 
 def _log_rows(rows: Sequence[r.LogRow], place: Place) -> Iterator[Line]:
-    cells = [_log_cells(row, place.view) for row in rows]
+    detailed = any(row.calls_detail for row in rows)
+    cells = [_log_cells(row, place.view, detailed) for row in rows]
     # The last column is free; the second from the left, the text, gives way when the window is narrow.
     widths = [max(t.columns(cell[at]) for cell in cells) for at in range(8)]
     used = sum(width + 2 for at, width in enumerate(widths) if at != 4 and width) + max(t.columns(cell[8]) for cell in cells)
@@ -48,14 +49,14 @@ def _log_style(column: int, row: r.LogRow) -> str:
     return "dim" if column == 2 or row.state == "undone" else ""
 
 
-def _log_cells(row: r.LogRow, view: View) -> tuple[str, ...]:
+def _log_cells(row: r.LogRow, view: View, ids: bool) -> tuple[str, ...]:
     turn = row.handle.startswith("t") and row.handle[1:2].isdigit()
     state = [row.state, f"commit {row.commit}" if row.commit else "", f"pause {row.pause_s} s" if row.pause_s else ""]
     state += [f"{row.not_covered:,} not covered" if row.not_covered else "", f"pinned {row.pin}" if row.pin else ""]
     changed = signs(row.added, row.deleted) if row.files else ""
     return (
         "@" if row.current else "o" if turn else "|",
-        t.clean(row.handle) if turn or row.calls_detail or row.pin else "",
+        t.clean(row.handle) if turn or ids or row.pin else "",
         t.age(row.when_ms, view.now_ms),
         t.one_line(row.agent, NAME_WIDTH),
         t.one_line(row.text),
@@ -75,7 +76,8 @@ def _log_detail(row: r.LogRow, place: Place) -> Iterator[Line]:
 
 
 def _call(call: r.CallRow, place: Place, indent: str, output: bool = False) -> Iterator[Line]:
-    facts = [t.one_line(call.status) if call.status != "done" else "", t.duration(call.duration_ms) if call.duration_ms is not None else ""]
+    facts = [t.one_line(call.status) if call.status != "done" else ""]
+    facts.append(t.duration(call.duration_ms) if call.duration_ms is not None else "")
     if call.changes:
         facts.append(t.count(len(call.changes), "file"))
     said = ", ".join(fact for fact in facts if fact)

@@ -85,9 +85,10 @@ def _total(lines: tuple[r.PathLine, ...]) -> str:
 
 
 def _dry_foot(report: r.UndoReport, place: Place) -> Iterator[Line]:
-    hints = [f"{t.clean(hint.label)}: {place.command(hint)}" for hint in report.hints]
+    hints = [f"{t.clean(hint.label)}: {place.command(hint)}" for hint in report.hints if not hint.about]
     yield ()
     yield line("Nothing was changed.", *(("    " if at else "  ") + hint for at, hint in enumerate(hints)))
+    yield from hint_lines([hint for hint in report.hints if hint.about], place)
 
 
 def ask(report: r.Ask, place: Place) -> Iterator[Line]:

@@ -15,7 +15,6 @@ import signal
 import stat
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from safety.terminal.protect import Protection, Summary
 from safety.terminal.text import clean, count
 
 NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
-SAME_SIGNAL_S = 1.0
 
 _PASSED_ON = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
@@ -230,7 +228,6 @@ class Signals:
 
     def __init__(self) -> None:
         self._held = {*_PASSED_ON, signal.SIGCHLD}
-        self._typed_at: dict[int, float] = {}
         self.before: set[signal.Signals] = set()
 
     def __enter__(self) -> Self:
@@ -245,25 +242,24 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
 
     def wait(self) -> tuple[int, bool]:
-        """The next signal, and whether it was typed, so that the command got it too.
+        """The next signal, and whether the command got it too, because it was sent to the terminal's whole foreground group.
 
-        A parent that relays Ctrl-C to us (git does, for ``git safety``) must not make two of it: within a second it is the same.
+        The kernel does that for Ctrl-C. A member of the group that sends us the same means the group as well: an editor that
+        suspends itself, or a parent that relays what it got, as git does for ``git safety``.
         """
-        while True:
-            number, typed = self._next()
-            now = time.monotonic()
-            if typed:
-                self._typed_at[number] = now
-            elif number != signal.SIGCHLD and now - self._typed_at.get(number, -SAME_SIGNAL_S) < SAME_SIGNAL_S:
-                continue
-            return number, typed
+        if not hasattr(signal, "sigwaitinfo"):  # macOS: the sender is not told
+            number = signal.sigwait(self._held)
+            return number, number in _FROM_KEYBOARD and _in_foreground()
+        info = signal.sigwaitinfo(self._held)
+        typed = info.si_code == _SI_KERNEL or (info.si_signo in _FROM_KEYBOARD and _in_group(info.si_pid) and _in_foreground())
+        return info.si_signo, typed
 
-    def _next(self) -> tuple[int, bool]:
-        if hasattr(signal, "sigwaitinfo"):
-            info = signal.sigwaitinfo(self._held)
-            return info.si_signo, info.si_code == _SI_KERNEL
-        number = signal.sigwait(self._held)  # macOS: the sender is not told
-        return number, number in _FROM_KEYBOARD and _in_foreground()
+
+def _in_group(pid: int) -> bool:
+    try:
+        return os.getpgid(pid) == os.getpgrp()
+    except OSError:
+        return False
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------------

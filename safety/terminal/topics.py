@@ -16,7 +16,7 @@ t14        a turn: one exchange with an agent, or one command under `git safety 
 t14.2      its second tool call
 @          the newest turn; @- the one before, @-- the one before that
 NAME       a name given with `git safety pin` or `git safety snapshot -m`
-abcdefgh   the start of an operation's id, as `git safety log -v` shows it
+klmnopqr   the start of an operation's id, as `git safety log -v` shows it
 
 Numbers count per folder and are never used twice.""",
     ),
@@ -56,7 +56,7 @@ The project's:  .git-safety.json, which may only make things stricter
   {"snapshots": {"max_file_mib": 64}, "store": {"keep_days": 14}, "ui": {"pager": "never"}}
 
 snapshots.max_file_mib 32, .max_call_mib 256, .ignored_max_kib 256, .skip_dirs
-store.max_mib 2048, .min_free_percent 5, .keep_days 30, .keep_operations 2000
+store.max_mib 2048, .keep_days 30, .keep_operations 2000
 run.quiet_s 10
 fail_closed false            true: nothing runs that could not be recorded first
 ui.color auto, ui.pager auto""",

@@ -62,10 +62,12 @@ def test_declared_call_captures_its_paths_alone(repo: RepoBuilder) -> None:
 
 def test_path_through_a_link_is_found(repo: RepoBuilder) -> None:
     """A cwd or path that runs through a symbolic link, or back by .., declares the file that is really written."""
-    repo.path("link").symlink_to("src")
+    repo.path("link").symlink_to("src/lib")
     other = repo.root.parent / "door"
     other.symlink_to(repo.root)
-    for number, (cwd, path) in enumerate([(other, "src/app.py"), (repo.root, "link/app.py"), (repo.path("link"), "../b.txt")]):
+    for number, (cwd, path) in enumerate(
+        [(other, "src/app.py"), (repo.root, "link/../app.py"), (repo.path("link"), "../../b.txt")]
+    ):
         call = {"call_id": f"l{number}", "tool": "edit", "input": {"file_path": path}, "cwd": str(cwd)}
         name = os.path.basename(path)
         real = "src/app.py" if name == "app.py" else "b.txt"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -83,8 +82,9 @@ def turn_and_undo(repo: RepoBuilder) -> None:
 def before_a_call(repo: RepoBuilder) -> Scene:
     rich(repo)
     repo.agent_runs("echo earlier >earlier", session="earlier")
-    repo.write("a.txt", NINE_LINES + "the user's\n")
     repo.hook("turn.pre", prompt="x")
+    repo.write("a.txt", NINE_LINES + "the user's\n")
+    repo.write("src/new/deep", "the user's too\n")
 
     def finish(repo: RepoBuilder) -> None:
         wild(repo)
@@ -182,14 +182,15 @@ class Stage:
         self.scene = make(RepoBuilder(self.here / "work", isolated(self.here)))
         self.ledger = Ledger()
         self.ledger.note_tree(self.scene.repo.root)
-        shutil.move(self.here, self.template)
-        self.set()
+        subprocess.run(["cp", "-a", str(self.here), str(self.template)], check=True)
         self.points = inject.points(self.scene.command())
         self.expected = self.end(first=True)
 
     def set(self) -> None:
-        shutil.rmtree(self.here, ignore_errors=True)
-        subprocess.run(["cp", "-a", str(self.template), str(self.here)], check=True)
+        """Puts everything back but the root folder itself: by its inode the product tells it from a replaced one."""
+        root = self.scene.repo.root
+        subprocess.run(["find", str(self.here), "-mindepth", "1", "!", "-path", str(root), "-delete"], check=True)
+        subprocess.run(["cp", "-a", f"{self.template}/.", str(self.here)], check=True)
 
     def end(self, first: bool = False) -> object:
         """Runs the command to its end and gives the outcome."""

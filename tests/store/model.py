@@ -126,7 +126,7 @@ class Model:
 
     def _is_git_directory(self, path: bytes) -> bool:
         below = {other: area for other, (area, _) in self.files.items() if is_below(other, path)}
-        if path in self.files or {"work", "private"} & set(below.values()):
+        if path in (b"", b"/") or path in self.files or {"work", "private"} & set(below.values()):
             return False
         return path.rpartition(b"/")[2] == b".git" or any(
             other == path + b"/HEAD" or is_below(other, path + b"/HEAD") for other in below
@@ -181,7 +181,7 @@ class Model:
     def _clear(self, path: bytes) -> None:
         for table in (self.files, self.directories, self.unknown):
             for other in [other for other in table if other == path or is_below(other, path)]:
-                del table[other]  # type: ignore[attr-defined]
+                del table[other]
         self.absent = {other for other in self.absent if not is_below(other, path)}
 
     def _remove(self, path: bytes) -> None:

@@ -1,4 +1,7 @@
-"""A store for one repository without the session around it: seeded, filled with operations, and looked at from outside by plain git."""
+"""A store for one repository without the session around it:
+
+Seeded, filled with operations, and looked at from outside by plain git.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import safety.store.anchors as anchoring
-from safety.store.anchors import anchor, anchors_of, bring_over, refs_below, send_back
+from safety.store.anchors import anchor, anchors_of, bring_over, send_back
 from safety.store.shallow import read_ids
+from safety.store.storerefs import refs_below
 from tests.store.storekit import Shelf, everything_in, picture_of_git_dir
 from tests.support.repo import RepoBuilder
 from tests.support.store import fsck
@@ -176,7 +177,9 @@ def test_a_shallow_clone_that_is_deepened_is_followed(tmp_path: Path, user: Repo
     fsck(shelf.git_dir)
 
 
-def test_a_history_cut_shorter_by_the_user_stays_whole_in_the_store(tmp_path: Path, user: RepoBuilder, env: dict[str, str]) -> None:
+def test_a_history_cut_shorter_by_the_user_stays_whole_in_the_store(
+    tmp_path: Path, user: RepoBuilder, env: dict[str, str]
+) -> None:
     """`fetch --depth=1` in a full clone does not cut what the store already has."""
     for number in range(3):
         user.commit(f"more {number}", a_txt=f"{number}\n")
@@ -210,7 +213,9 @@ def test_anchored_objects_survive_a_prune_of_the_store(shelf: Shelf, user: RepoB
 
     assert {tag, head, blob, tree} <= shelf.objects()
     assert shelf.has_history(head)
-    assert sorted(refs_below(shelf.git_dir, "refs/safety/keep/")) == sorted(f"refs/safety/keep/{oid}" for oid in (tag, blob, tree))
+    assert sorted(refs_below(shelf.git_dir, "refs/safety/keep/")) == sorted(
+        f"refs/safety/keep/{oid}" for oid in (tag, blob, tree)
+    )
     fsck(shelf.git_dir)
 
 

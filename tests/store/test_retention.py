@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import safety.store.retention as retention
+import safety.store.prune as pruning
 import safety.store.seed as seeding
-from safety.store.anchors import anchor, refs_below
+from safety.store.anchors import anchor
 from safety.store.oplog import OpLog, Record
 from safety.store.packs import StoreBusy, alone, generation, packs, store_size, taking_part, write_pack
 from safety.store.retention import KeepRules, forget, prune, repack_loose, repack_packs, tidy
 from safety.store.snapshot import Snapshot
+from safety.store.storerefs import refs_below
 from safety.types import Present
 from tests.store.storekit import DAY_MS, Shelf
 from tests.support.repo import RepoBuilder
@@ -81,7 +82,9 @@ def test_forget_does_nothing_while_the_clock_is_behind(shelf: Shelf) -> None:
     for number in range(3):
         write_operation(shelf, b"f", b"%d" % number)
 
-    assert forget(shelf.git, shelf.odb, KeepRules(max_age_ms=0, newest=1), shelf.now_ms - 10 * DAY_MS, free=PLENTY).operations == 0
+    assert (
+        forget(shelf.git, shelf.odb, KeepRules(max_age_ms=0, newest=1), shelf.now_ms - 10 * DAY_MS, free=PLENTY).operations == 0
+    )
 
 
 def test_pinned_operations_stay_without_those_before_them(shelf: Shelf) -> None:
@@ -230,12 +233,35 @@ def test_prune_lets_shared_packs_be(tmp_path: Path, user: RepoBuilder, monkeypat
     assert (shelf.git_dir / "objects/pack" / pack.name).samefile(pack)
 
 
+def test_what_stays_in_a_shared_pack_stays_whole(tmp_path: Path, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead commit in a pack that is let be keeps its loose tree: when the user takes it up again, it is taken to be whole."""
+    monkeypatch.setattr(seeding, "_reflink", lambda out, source: False)
+    base = user.head()
+    dead = user.commit("dead", a_txt="dead\n")
+    tree = user.git("rev-parse", "HEAD^{tree}")
+    loose = (user.root / ".git/objects" / tree[:2] / tree[2:]).read_bytes()
+    user.git("pack-objects", "-q", ".git/objects/pack/pack", input=f"{base}\n{dead}\n")
+    user.git("prune-packed", "-q")
+    assert (user.root / ".git/objects" / tree[:2] / tree[2:]).read_bytes() == loose
+    user.git("reset", "-q", "--hard", base)
+    (user.root / ".git/logs/HEAD").unlink()
+    shelf = Shelf(tmp_path, user)
+    shelf.seed(copy_budget=0)
+    shelf.capture()
+
+    prune(shelf.git, shelf.odb)
+
+    assert dead in shelf.objects()
+    assert shelf.bring(dead) == set()
+    assert shelf.has_history(dead)
+
+
 def test_prune_spares_what_a_capture_names_meanwhile(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreachable object in an old pack that a capture takes up while the new pack is written does not go with the old one."""
     blob = shelf.odb.write("blob", b"was unreachable")
     write_pack(shelf.git, shelf.git_dir, [blob.hex().encode()])
     loose = shelf.odb.write("blob", b"loose and unreachable")
-    pack_first, state = retention.write_pack, {"first": True}
+    pack_first, state = pruning.write_pack, {"first": True}
 
     def with_capture_beside(*args: object, **options: object) -> object:
         if state.pop("first", None):
@@ -244,7 +270,7 @@ def test_prune_spares_what_a_capture_names_meanwhile(shelf: Shelf, monkeypatch: 
         return pack_first(*args, **options)  # type: ignore[arg-type]
 
     write_operation(shelf, b"first", b"first")
-    monkeypatch.setattr(retention, "write_pack", with_capture_beside)
+    monkeypatch.setattr(pruning, "write_pack", with_capture_beside)
     prune(shelf.git, shelf.odb)
 
     assert {blob.hex(), loose.hex()} <= shelf.objects()
@@ -287,14 +313,14 @@ def test_a_prune_killed_at_any_step_loses_nothing(
     garbage = shelf.odb.write("blob", b"garbage")
     repack_loose(shelf.git, shelf.odb, threshold=1)
     loose_garbage = shelf.odb.write("blob", b"more garbage")
-    real = getattr(retention, step)
+    real = getattr(pruning, step)
 
     def killed(*args: object, **options: object) -> None:
         if after:
             real(*args, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(retention, step, killed)
+    monkeypatch.setattr(pruning, step, killed)
     with pytest.raises(KeyboardInterrupt):
         prune(shelf.git, shelf.odb)
     monkeypatch.undo()
@@ -312,7 +338,12 @@ def test_prune_sweeps_what_dead_writers_left(shelf: Shelf) -> None:
     """Old temporary files and halves of packs go, fresh ones stay."""
     write_operation(shelf, b"f", b"x")
     pack_dir = shelf.git_dir / "objects/pack"
-    old = [pack_dir / "tmp_pack_x", pack_dir / "pack-12.pack", shelf.git_dir / "objects/tmp_obj_1", shelf.git_dir / "objects/ab/tmp_obj_1"]
+    old = [
+        pack_dir / "tmp_pack_x",
+        pack_dir / "pack-12.pack",
+        shelf.git_dir / "objects/tmp_obj_1",
+        shelf.git_dir / "objects/ab/tmp_obj_1",
+    ]
     old[-1].parent.mkdir(exist_ok=True)
     for path in old:
         path.write_bytes(b"half")
@@ -352,7 +383,7 @@ def test_low_disk_still_removes_loose_objects(shelf: Shelf, monkeypatch: pytest.
     packed = shelf.odb.write("blob", b"packed").hex()
     write_pack(shelf.git, shelf.git_dir, [packed.encode()])
     (shelf.git_dir / "objects" / packed[:2] / packed[2:]).unlink()
-    monkeypatch.setattr(retention.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 0})())
+    monkeypatch.setattr(pruning.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 0})())
 
     done = prune(shelf.git, shelf.odb)
 
@@ -365,7 +396,7 @@ def test_low_disk_still_removes_loose_objects(shelf: Shelf, monkeypatch: pytest.
 
 
 def test_repack_loose_packs_all_loose_objects_and_only_them(shelf: Shelf, user: RepoBuilder) -> None:
-    """Reachable or not, every loose object is in one new pack, and its file is gone; other packs are not touched."""
+    """Reachable or not, every loose object is in a new pack, and its file is gone; other packs are not touched."""
     shelf.capture()
     shelf.odb.write("blob", b"nobody names this")
     before, old_packs = shelf.objects(), {pack.stem for pack in packs(shelf.git_dir)}
@@ -376,7 +407,31 @@ def test_repack_loose_packs_all_loose_objects_and_only_them(shelf: Shelf, user: 
     assert count > 0
     assert shelf.objects() == before
     assert shelf.plain("count-objects").startswith("0 ")
-    assert len({pack.stem for pack in packs(shelf.git_dir)} - old_packs) == 1
+    assert old_packs < {pack.stem for pack in packs(shelf.git_dir)}
+    fsck(shelf.git_dir)
+
+
+def test_repack_steps_over_a_torn_object(shelf: Shelf) -> None:
+    """One empty or damaged loose file does not keep all others loose for ever."""
+    write_operation(shelf, b"f", b"x")
+    torn = shelf.odb.write("blob", b"torn").hex()
+    path = shelf.git_dir / "objects" / torn[:2] / torn[2:]
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[:-4])
+
+    assert repack_loose(shelf.git, shelf.odb, threshold=1) > 0
+    assert [file.name for file in (shelf.git_dir / "objects").glob("??/*")] == [torn[2:]]
+
+
+def test_later_repacks_take_in_the_tree_packs_before(shelf: Shelf) -> None:
+    """The packs of trees grow together, so that their number stays small however often is repacked."""
+    for number in range(12):
+        write_operation(shelf, b"dir/f", b"%d" % number)
+        repack_loose(shelf.git, shelf.odb, threshold=1)
+
+    listed = (shelf.git_dir / "tree-packs").read_text().split()
+    assert len(listed) <= 3
+    assert {f"{shelf.git_dir}/objects/pack/{name}" for name in listed} <= {pack.stem for pack in packs(shelf.git_dir)}
     fsck(shelf.git_dir)
 
 
@@ -390,7 +445,7 @@ def test_repack_packs_unites_small_packs(shelf: Shelf) -> None:
     assert repack_packs(shelf.git, shelf.odb, most=10) == 0
     assert repack_packs(shelf.git, shelf.odb, most=3) == 5
 
-    assert len(packs(shelf.git_dir)) == 1
+    assert len(packs(shelf.git_dir)) <= 4
     assert shelf.objects() == before
     fsck(shelf.git_dir)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import safety.store.seed as seeding
+from safety.store.linked import linked_files, unshare_links
 from safety.store.packs import packs
-from safety.store.seed import create_store, is_complete, linked_files, unshare_links
+from safety.store.seed import create_store, is_complete
 from tests.store.storekit import Shelf, everything_in, picture_of_git_dir, write_loose_blobs
 from tests.support.repo import RepoBuilder
 from tests.support.store import borrowed, fsck
@@ -61,7 +62,7 @@ def test_create_store_is_private_and_bare_and_can_be_repeated(tmp_path: Path) ->
 
 
 def test_seed_takes_loose_and_packed_objects_and_touches_nothing(shelf: Shelf, user: RepoBuilder) -> None:
-    """All objects, packed and loose, are in the store; the user's git directory is byte for byte and mtime for mtime as before."""
+    """All objects are in the store; the user's git directory is byte for byte and mtime for mtime as before."""
     pack_all(user)
     user.commit("loose", c_txt="loose\n")
     before = picture_of_git_dir(user)
@@ -90,7 +91,9 @@ def test_seed_survives_removal_of_the_users_git_directory(shelf: Shelf, user: Re
     fsck(shelf.git_dir)
 
 
-def test_truncating_the_users_pack_does_not_touch_a_copy(shelf: Shelf, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncating_the_users_pack_does_not_touch_a_copy(
+    shelf: Shelf, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`: > pack` in the user's repository leaves a copied seed whole."""
     no_reflinks(monkeypatch)
     pack, all_objects = pack_all(user), everything_in(user)
@@ -362,7 +365,7 @@ def test_disk_full_is_a_report(shelf: Shelf, user: RepoBuilder, monkeypatch: pyt
     def full(out: int, source: int, size: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(seeding, "_copy", full)
+    monkeypatch.setattr(seeding, "copy_bytes", full)
 
     report = shelf.seed()
 

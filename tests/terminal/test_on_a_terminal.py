@@ -107,3 +107,15 @@ def test_unknown_handles_are_usage_errors(repo: RepoBuilder) -> None:
         done = repo.run(verb, "t99")
         assert (done.code, done.out) == (2, ""), verb
         assert done.err.startswith("Error: ") and "Hint: git safety log" in done.err, verb
+
+
+def test_pieces_are_chosen_with_gits_letters(repo: RepoBuilder) -> None:
+    """``undo -p`` takes back the piece that was answered with y and leaves the other; elsewhere it says what to type."""
+    repo.write("long.txt", "".join(f"{number}\n" for number in range(40)))
+    repo.commit("long")
+    repo.agent_writes("long.txt", repo.read("long.txt").replace("3\n4\n", "3\nfour\n").replace("35\n", "thirty-five\n"))
+    alone = repo.run("undo", "-p")
+    assert alone.code == 4 and "git safety undo" in alone.out
+    code, said = on_terminal(["undo", "-p"], repo.root, repo.env, "y\nn\n")
+    assert said.count("Undo this piece [y,n,q,a,d,?]?") == 2
+    assert (code in (0, 3), "four" in repo.read("long.txt"), "thirty-five" in repo.read("long.txt")) == (True, False, True)

@@ -244,7 +244,7 @@ def test_signal_that_kills_the_command_is_its_exit_code(piped: Piped, repo: Repo
 
 def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
     """A Ctrl-C typed at the terminal comes to the command from the terminal alone; we wait for it and record."""
-    script = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *a: print('caught', flush=True))\n"
+    script = "import os, signal, sys\nsignal.signal(signal.SIGINT, lambda *a: os.write(1, b'caught\\n'))\n"
     script += "print('ready', flush=True)\nopen('a.txt', 'w').write('agent')\nsys.stdin.readline()\nprint('bye')\nsys.exit(4)\n"
     window = terminal("--", sys.executable, "-c", script)
     window.shows("ready")
@@ -267,7 +267,7 @@ def test_ctrl_c_under_git_reaches_the_command_once(terminal: Callable[..., Termi
     (folder / "git-safety").write_text(f'#!/bin/sh\nexec {shlex.join(PRODUCT)} "$@"\n')
     (folder / "git-safety").chmod(0o755)
     repo.env["PATH"] = f"{folder}:{repo.env['PATH']}"
-    script = "import signal, sys\nsignal.signal(signal.SIGINT, lambda *a: print('caught', flush=True))\n"
+    script = "import os, signal, sys\nsignal.signal(signal.SIGINT, lambda *a: os.write(1, b'caught\\n'))\n"
     script += "print('ready', flush=True)\nsys.stdin.readline()\nsys.stdin.readline()\nprint('bye')\n"
     window = terminal("--", sys.executable, "-c", script, by_git=True)
     window.shows("ready")

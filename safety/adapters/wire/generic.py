@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import BinaryIO, TextIO
 
 from safety.faults import SafetyError
@@ -166,7 +166,7 @@ def _turn_pre(session: Session, event: Event) -> Answer:
 
 def _tool_pre(session: Session, event: Event) -> Answer:
     assert event.call is not None
-    decision = session.pre(_placed(event.call, session.root))
+    decision = session.pre(event.call)
     answer = Answer({"decision": decision.action})
     if decision.reason:
         answer.body["reason"] = decision.reason
@@ -179,16 +179,8 @@ def _tool_pre(session: Session, event: Event) -> Answer:
 
 def _tool_post(session: Session, event: Event) -> Answer:
     assert event.call is not None
-    session.post(_placed(event.call, session.root), event.result, event.error)
+    session.post(event.call, event.result, event.error)
     return Answer()
-
-
-def _placed(call: Call, root: bytes) -> Call:
-    """The call with its paths as snapshots know them: relative to the workspace, absolute outside."""
-    if call.paths is None:
-        return call
-    top = root.rstrip(b"/") + b"/"
-    return replace(call, paths=tuple(path.removeprefix(top) for path in call.paths))
 
 
 def _cwd_changed(session: Session, event: Event) -> Answer:
@@ -358,20 +350,16 @@ def declared_paths(tool: str, given: Mapping[str, object], cwd: bytes, home: str
 
 
 def _absolute(texts: Sequence[str], cwd: bytes, home: str) -> tuple[bytes, ...] | None:
-    """The paths as absolute bytes, each once, with links on the way resolved; None if one of them can be no path.
-
-    A link at the end counts as itself and as what it leads to: one tool writes through it, another replaces it.
-    """
+    """The paths as absolute bytes, each once; None if one of them can be no path."""
     found: dict[bytes, None] = {}
     for text in texts:
         path = _bytes(os.path.join(home, text[2:]) if text.startswith("~/") and home else text)
         if path is None:
             return None
-        full = os.path.join(cwd, path).rstrip(b"/") or b"/"
-        folder, name = os.path.split(full)
-        if name not in (b"", b".", b".."):
-            found[os.path.join(os.path.realpath(folder), name)] = None
-        found[os.path.realpath(full)] = None
+        full = os.path.join(cwd, path)
+        if b".." in full.split(b"/"):  # behind a link it does not lead where the text says
+            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        found[os.path.normpath(full)] = None
     return tuple(found)
 
 

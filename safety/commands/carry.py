@@ -72,7 +72,10 @@ def recover(session: Session) -> tuple[str, ...]:
 def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: UndoReport, parts: Sequence[Piece]) -> UndoReport:
     touched = [step.path for step in (*job.steps, *outcome.steps) if step.acts or step.verb == KEPT]
     head = session.log.head()
-    draft = after_apply(session.place, None if head is None else head.tree, touched, with_git=bool(job.git))
+    members = [member.path for member, _ in job.git]
+    if members:
+        members += Snapshot(session.log.odb, job.theirs).members()
+    draft = after_apply(session.place, None if head is None else head.tree, touched, members)
     kept = tuple(step.path for step in outcome.steps if step.verb in (KEPT, NOT_COVERED))
     record = Record(job.id, str(job.record.get("kind", "undo")), "restore" if job.record.get("kind") == "restore" else "undo", session=session.id,
                     undoes=tuple(job.record.get("undoes", ())), kept=kept, git_changed=draft.git_changed)

@@ -124,7 +124,7 @@ class _Shown:
 
     def __init__(self, root: bytes, before: Snapshot, after: Snapshot) -> None:
         self.root, self.sides = root, (before, after)
-        self._places: list[tuple[MemberPlace, bool]] | None = None
+        self._places: dict[bytes, list[tuple[MemberPlace, bool]]] = {}
 
     def is_shown(self, path: bytes) -> bool:
         if b".git" not in path:
@@ -134,22 +134,26 @@ class _Shown:
             return b".git" not in names
         if any(is_folder(side.state(path)) for side in self.sides):
             return False
-        for place, stayed in self._members():
+        for place, stayed in self._places_for(path):
             inside = any(path == base or path.startswith(base + b"/") for base in (place.own, place.common))
             if inside and (not stayed or state_files(place, path)):
                 return False
         return True
 
-    def _members(self) -> list[tuple[MemberPlace, bool]]:
-        if self._places is None:
-            self._places = []
-            for name in {b"", *(name for side in self.sides for name in side.members())}:
-                places = [member_place(side, self.root, name) for side in self.sides]
-                stayed = all(
-                    place is not None and is_repository(side, place) for place, side in zip(places, self.sides, strict=True)
-                )
-                self._places += [(place, stayed) for place in dict.fromkeys(places) if place is not None]
-        return self._places
+    def _places_for(self, path: bytes) -> list[tuple[MemberPlace, bool]]:
+        """The members' places, that of the path's own repository among them, each with whether git would use it on both sides."""
+        names = {member_of(path), b""} if self._places else {member_of(path), b"", *(n for side in self.sides for n in side.members())}
+        for name in names - self._places.keys():
+            places = [member_place(side, self.root, name) for side in self.sides]
+            stayed = all(place is not None and is_repository(side, place) for place, side in zip(places, self.sides, strict=True))
+            self._places[name] = [(place, stayed) for place in dict.fromkeys(places) if place is not None]
+        return [place for places in self._places.values() for place in places]
+
+
+def member_of(path: bytes) -> bytes:
+    """The folder whose ``.git`` a path lies in, as far as the path tells; the workspace's for any other."""
+    names = path.split(b"/")
+    return b"/".join(names[: names.index(b".git")]) if b".git" in names and not path.startswith(b"/") else b""
 
 
 def _without_implied(changes: Iterable[Change]) -> list[Change]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from safety.commands.changes import member_of
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.refs import parse_packed_refs, ref_text
 from safety.store.gitstate import GitValue, read_value
@@ -24,7 +25,8 @@ def git_notes(odb: ObjectStore, root: bytes, parts: Sequence[Piece]) -> tuple[st
     if not parts:
         return ()
     before, after = Snapshot(odb, parts[0].before), Snapshot(odb, parts[-1].after)
-    names = sorted({b"", *before.members(), *after.members()})
+    touched = {member_of(path) for piece in parts for path in piece.paths}
+    names = sorted({b"", *before.members(), *after.members(), *touched})
     for name in names:
         places = [place for place in (member_place(after, root, name), member_place(before, root, name)) if place is not None]
         if not places:

@@ -740,10 +740,12 @@ def _in_order(steps: Sequence[Step]) -> list[Step]:
 
 
 def _git_directories(top: bytes) -> list[bytes]:
+    """Git directories that have objects of their own, at or below ``top`` (submodules')."""
     found = []
     for folder, folders, files in os.walk(top):
         if b"HEAD" in files and (b"objects" in folders or b"refs" in folders) and b"commondir" not in files:
             found.append(folder)
+        folders[:] = [name for name in folders if name not in (b"logs", b"objects", b"refs", b"hooks")]
     return found
 
 

@@ -117,8 +117,11 @@ def everything(place: Place, before: ObjectId | None, limits: Limits | None = No
     return Scan(place, before, limits or place.limits).run()
 
 
-def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes], *, with_git: bool) -> Draft:
-    """A draft after an undo: the touched paths looked at anew and, where git state was set, every git directory; no scan of the rest."""
+def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes], members: Iterable[bytes]) -> Draft:
+    """A draft after an undo: the touched paths looked at anew and, where git state was set, every git directory; no scan of the rest.
+
+    ``members`` are repositories whose git state was set, which the last scan may not have seen.
+    """
     scan = Scan(place, before, NO_LIMITS)
     touched = sorted(set(touched))
     with Tree(place.root) as tree:
@@ -128,15 +131,15 @@ def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes],
                 continue  # git directories' files are captured below, in their own form
             if state != scan.snapshot.state(path):
                 scan.editor.put(path, state, scan.snapshot.area(path) or "work")
-    if with_git or any(is_git_path(path) for path in touched):
-        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), touched), place.now_ns()).save(scan.git_files_file)
+    members = [*members, *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/"))]
+    if members:
+        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()).save(scan.git_files_file)
     return scan.draft(scan.editor.finish())
 
 
-def _members(place: Place, cache: DirectoryCache, touched: Iterable[bytes]) -> list[Member]:
+def _members(place: Place, cache: DirectoryCache, more: Iterable[bytes]) -> list[Member]:
     """Members that exist now: those the last scan saw, and those that an undo may have brought back."""
-    names = {name for name, seen in cache.directories.items() if seen.has_git} | {b""}
-    names |= {path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/")}
+    names = {name for name, seen in cache.directories.items() if seen.has_git} | {b"", *more}
     roots = ((name, place.absolute(name)) for name in sorted(names))
     return [Member(name, open_repository(root)) for name, root in roots if os.path.lexists(root + b"/.git")]
 

@@ -223,10 +223,10 @@ class GitDirectories:
     def finish(self, places: list[bytes]) -> GitCapture:
         """Puts what is gone as absent. ``places`` are all git directories the snapshot before this one may hold."""
         for key in self._known(places):
-            if key not in self.new.files:
+            if key not in self.new.files and key not in self.new.directories:
                 self.editor.put(key.encode("latin-1"), ABSENT, "git")
         for key in self.old.directories:
-            if key not in self.new.directories:
+            if key not in self.new.directories and key not in self.new.files:
                 self.editor.put(key.encode("latin-1"), ABSENT, "git")
         return self.result
 

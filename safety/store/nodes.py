@@ -34,8 +34,7 @@ class Shade:
         return self.node is not None
 
     def appeared(self, names: list[bytes], *, is_file: bool = False) -> set[bytes]:
-        """Notes that a path exists. Where a file is, records of what is absent below are dropped: they are given back, relative
-        to it."""
+        """Notes that a path exists; gives what was known to be absent below it, relative to it, which a file makes pointless."""
         if self.node is None or not self.node.mark.absent:
             return set()
         below = b"/".join(names[self.depth :]) + b"/"

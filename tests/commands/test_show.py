@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from safety.commands import show, snapshot, undo
@@ -32,6 +34,7 @@ def test_nothing_yet(work: Work) -> None:
 def test_every_kind_of_change(work: Work) -> None:
     """Added, modified, deleted, moved, mode, type: each path once, with lines counted where it is text."""
     work.link("link", "a.txt")
+    time.sleep(1.1)  # git compares change times by the second only
     work.agent_does(
         "sed -i s/2/two/ a.txt; echo n >new; rm src/app.py; mv src/lib/util.py util.py; chmod 600 b.txt; "
         "rm link; echo was-a-link >link; printf '\\0\\1' >bin; mkdir empty; chmod 700 src",

@@ -58,7 +58,7 @@ class Shelf:
         missing = bring_over(self.git, self.odb, self.root, self.objects_dir, [oid.encode() for oid in ids])
         return {oid.decode() for oid in missing}
 
-    def operation(self, change: Callable[[Editor], None]) -> Operation:
+    def operation(self, change: Callable[[Editor], object]) -> Operation:
         """An operation whose snapshot is the newest one with some puts."""
         self.now_ms += 1000
         head = self.log.head()

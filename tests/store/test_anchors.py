@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import safety.store.anchors as anchoring
+from safety.plumbing.odb import SourceObjects
 from safety.store.anchors import anchor, anchors_of, bring_over, send_back
 from safety.store.shallow import read_ids
 from safety.store.storerefs import refs_below
@@ -129,7 +130,7 @@ def test_gitlinks_are_not_followed(shelf: Shelf, user: RepoBuilder) -> None:
 def test_without_a_complete_seed_presence_proves_nothing(tmp_path: Path, user: RepoBuilder) -> None:
     """A commit that a broken-off seeding left in the store without its tree is completed."""
     shelf = Shelf(tmp_path / "new", user)
-    _, data = anchoring.SourceObjects(shelf.objects_dir).read(bytes.fromhex(user.head()))
+    _, data = SourceObjects(shelf.objects_dir).read(bytes.fromhex(user.head()))
     shelf.odb.write("commit", data)
 
     assert shelf.bring(user.head()) == set()

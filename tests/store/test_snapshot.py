@@ -261,6 +261,17 @@ def test_below_a_directory_that_is_not_covered(odb: ObjectStore) -> None:
     assert covered.tree == built(odb, [(b"lib/old", file(), "private")]).tree
 
 
+def test_absence_is_remembered_when_the_directory_nearest_to_it_changes(odb: ObjectStore) -> None:
+    """Inside a directory that is not covered, another such one appears and goes: what was looked at stays known, in one form."""
+    lib: tuple[bytes, PathState] = (b"lib", Unknown("ignored-directory"))
+    plain = built(odb, [lib, (b"lib/x", directory()), (b"lib/x/y", ABSENT)])
+    assert plain.state(b"lib/x/y") == ABSENT and plain.state(b"lib/x/z") == Unknown("ignored-directory")
+    nested = built(odb, [(b"lib/x", Unknown("ignored-directory", 5))], plain.tree)
+    assert nested.state(b"lib/x/y") == ABSENT and nested.state(b"lib/x/z") == Unknown("ignored-directory", 5)
+    assert nested.tree == built(odb, [lib, (b"lib/x", Unknown("ignored-directory", 5)), (b"lib/x/y", ABSENT)]).tree
+    assert built(odb, [(b"lib/x", directory())], nested.tree).tree == plain.tree
+
+
 def test_outside_paths_are_known_only_when_looked_at(odb: ObjectStore) -> None:
     """Absolute paths live in their own place; one that did not exist is told from one never looked at."""
     before = built(odb, [(b"/home/u/.rc", file(), "private"), (b"/home/u/new", ABSENT)])

@@ -82,6 +82,10 @@ class Ledger:
         """The user themselves threw this away."""
         self._seen.pop(blob_id(content), None)
 
+    def forget(self) -> None:
+        """The history was cut on purpose; only what is noted from now on counts."""
+        self._seen.clear()
+
     def missing(self, roots: Iterable[Path], state: Path) -> list[str]:
         """Labels of contents that are neither on disk below ``roots`` nor kept by the store."""
         left = set(self._seen)

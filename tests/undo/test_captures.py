@@ -238,6 +238,7 @@ def test_forget_leaves_what_can_be_undone(repo: RepoBuilder) -> None:
         repo.agent_runs(f"echo {number} >b.txt")
     repo.must("store", "forget", "--keep-operations", "4")
     repo.must("store", "prune")
+    repo.ledger.forget()
 
     repo.undo()
 
@@ -251,6 +252,7 @@ def test_pinned_snapshot_is_never_forgotten(repo: RepoBuilder) -> None:
         repo.agent_runs(f"echo {number} >b.txt")
     repo.must("store", "forget", "--keep-operations", "2")
     repo.must("store", "prune")
+    repo.ledger.forget()
 
     repo.must("restore", "--at", "good", "b.txt")
 
@@ -360,8 +362,8 @@ def test_ignored_dependency_folders_are_left_out_and_said(repo: RepoBuilder) -> 
     repo.write(".gitignore", "node_modules/\n")
     repo.commit("ignore")
     repo.write("node_modules/m/index.js", "x" * 1000)
-    repo.ledger.forgive(b"x" * 1000)
     repo.agent_runs("echo y >node_modules/m/index.js; echo agent >a.txt")
+    repo.ledger.forgive(b"x" * 1000)
     stored = reachable(repo.state)
 
     repo.run("undo", "--json")
@@ -402,6 +404,17 @@ def test_planted_configuration_during_the_call(repo: RepoBuilder) -> None:
         "git config core.ignoreCase true; git config core.worktree /tmp; git config core.excludesFile /dev/null;"
         " echo '*' >.git/info/exclude; git config status.showUntrackedFiles no; echo n >n; echo agent >a.txt"
     )
+
+    repo.undo()
+
+    repo.assert_is(before)
+
+
+def test_mode_change_within_a_second_is_seen(repo: RepoBuilder) -> None:
+    """A mode changed in the second in which the file was made is seen. Rule: racy entries are looked at, not only their bytes."""
+    repo.write("fresh", "mine\n")
+    before = repo.picture()
+    repo.agent_runs("chmod 600 a.txt b.txt fresh")
 
     repo.undo()
 
@@ -476,6 +489,7 @@ def test_mount_point_is_not_crossed(repo: RepoBuilder) -> None:
 
 def test_state_folder_inside_the_workspace(repo: RepoBuilder) -> None:
     """The store never takes itself in. Rule: the state folder is excluded."""
+    repo.watched.clear()
     repo.state = repo.path("state")
     repo.env["GIT_SAFETY_HOME"] = str(repo.state)
     repo.agent_runs("echo agent >a.txt")

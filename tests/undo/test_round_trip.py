@@ -56,7 +56,7 @@ FILES = [
         "rm -f key gen; echo k >key; echo g >gen",
         "echo K >key; chmod 600 key; echo G >gen; chmod 444 gen",
     ),
-    Case("special_mode_bits", "full mode bits", "chmod 755 tool.sh src", "chmod 4711 tool.sh; chmod 2770 src"),
+    Case("special_mode_bits", "full mode bits", "chmod 755 tool.sh src", "chmod 4711 tool.sh; chmod 2770 src; sleep 1.1"),
     Case("folder_mode", "directories keep their modes", "chmod 700 src; chmod 711 src/lib"),
     Case("link_retargeted", "a link's target is its content", "ln -sfn b.txt link", "ln -s a.txt link"),
     Case("link_becomes_file", "a type change is whole", "rm link; echo x >link", "ln -s a.txt link"),
@@ -191,7 +191,7 @@ FILES = [
             "rm -rf src a.txt; mkdir a.txt; echo x >a.txt/x; ln -s ../b.txt src; chmod 600 b.txt; echo e >>.gitignore; "
             "mv tool.sh .env"
         ),
-        "echo K >.env; mkdir e; echo u >'u u'",
+        "echo K >.env; mkdir e; echo u >'u u'; sleep 1.1",
     ),
 ]
 

@@ -10,28 +10,42 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safety.faults import SafetyError
+from safety.policy.reading import reads_only
 from safety.store import registry
+from safety.store.anchors import rebuild_anchor
 from safety.store.apply import journal_file
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
 from safety.store.capture import Draft, declared, everything
 from safety.store.lock import hold
-from safety.store.place import Limits, Place
+from safety.store.place import NO_LIMITS, Limits, Place
 from safety.store.oplog import OpLog, Operation, Record
-from safety.store.retention import repack_loose
+from safety.store.fsck import repair_head
+from safety.store.packs import store_size, taking_part
+from safety.store.privateindex import PrivateIndex
+from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
 from safety.store.snapshot import changes
 from safety.store.turns import Pending, Sessions, SessionState
+
+Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
 REPACK_AT = 1500
 DEAD_AFTER_MS = 12 * 3_600_000
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
+LONGEST_JUDGED = 10_000
+TIDY_EVERY_MS = DAY_MS
+
+
+class CaptureFailed(SafetyError):
+    code = "capture-failed"
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,10 @@ class Session:
     run_parent: str = ""
     on_progress: Callable[[str, int, int], None] | None = None
     notices: list[str] = field(default_factory=list)
+    _generation: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log.on_damage = self._step_back
 
     # -- what hosts call -------------------------------------------------------------------------------------------------------
 
@@ -120,7 +138,11 @@ class Session:
             self._defer_outer()
             state.calls += 1
             declared_text = None if paths is None else [path.decode("latin-1") for path in paths]
-            state.pending[call.id] = Pending(call.id, state.calls, call.tool, _digest(call.input), _summary(call), declared_text, self.now_ms())
+            command = call.input.get("command")
+            state.pending[call.id] = Pending(
+                call.id, state.calls, call.tool, _digest(call.input), _summary(call), declared_text, self.now_ms(),
+                command=command if isinstance(command, str) and len(command) <= LONGEST_JUDGED else "",
+            )  # fmt: skip
             self._save(state)
             return Decision()
 
@@ -139,6 +161,10 @@ class Session:
                 self._close_turn(state)
 
         self._guarded(work, None)
+        try:
+            self.tidy()
+        except (SafetyError, OSError) as fault:
+            self.notices.append(f"git-safety: the store could not be tidied: {fault}")
         return None
 
     def cwd_changed(self, old: bytes, new: bytes) -> list[str]:
@@ -157,10 +183,10 @@ class Session:
 
     def snapshot(self, paths: Sequence[bytes] | None, name: str = "") -> Operation:
         """A snapshot by hand: of everything, or of named paths whatever their size. Raises SafetyError."""
-        with self.locked():
-            draft = self._everything() if paths is None else declared(replace(self.place, limits=replace(self.place.limits, max_file=1 << 62)), self._before(), paths)
-            pins = (name,) if name else ()
-            record = Record(self.new_id(), "snapshot", self._actor(), scope=None if paths is None else tuple(paths), pins=pins, summary=name)
+        with self.locked(), self._system_errors():
+            scope = None if paths is None else tuple(paths)
+            draft = self._everything() if scope is None else declared(self.place, self._before(), scope, NO_LIMITS)
+            record = replace(self._checkpoint_record(scope, 0), kind="snapshot", pins=(name,) if name else (), summary=name)
             return self._append(draft, record)
 
     def last_turn_summary(self) -> tuple[str, int, int, int] | None:
@@ -192,21 +218,35 @@ class Session:
     def fails_closed(self) -> bool:
         return bool(getattr(self.settings, "fail_closed", False))
 
-    def locked(self) -> Any:
-        """The workspace lock as a context; re-entrant in a thread."""
-        return hold(self.place.state / "lock", LOCK_WAIT_S)
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The workspace lock, re-entrant in a thread; no object leaves the store while it is held."""
+        with hold(self.place.state / "lock", LOCK_WAIT_S), taking_part(self.place.store_dir) as generation:
+            if self._generation and self._generation[0] != generation:
+                self.place.odb.refresh()
+            self._generation[:] = [generation]
+            yield
 
     def refresh(self, *, unlimited: bool = False) -> Operation:
         """Records what is on disk now and gives the newest operation. The caller holds the lock.
 
         Raises SafetyError when the state cannot be captured.
         """
-        head = self.log.head()
-        draft = self._everything(replace(self.place.limits, deadline_s=None) if unlimited else None)
-        if head is not None and not draft.is_change:
-            draft.settle()
-            return head
-        return self._append(draft, self._checkpoint_record(None, 0))
+        with self._system_errors():
+            head = self.log.head()
+            draft = self._everything(replace(self.place.limits, deadline_s=None) if unlimited else None)
+            if head is not None and not draft.is_change:
+                draft.settle()
+                return head
+            return self._append(draft, self._checkpoint_record(None, 0))
+
+    @contextmanager
+    def _system_errors(self) -> Iterator[None]:
+        """A full disk or a folder without permission is an expected failure: a sentence, not a traceback."""
+        try:
+            yield
+        except OSError as fault:
+            raise CaptureFailed(f"the state could not be captured: {fault.strerror or fault}; nothing was changed", "git safety doctor") from fault
 
     def open_turns(self) -> list[SessionState]:
         """Sessions of this workspace whose turn is running."""
@@ -218,7 +258,7 @@ class Session:
 
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
-    def _guarded(self, work: Callable[[], Any], failed: Any) -> Any:
+    def _guarded(self, work: Callable[[], Answer], failed: Answer) -> Answer:
         """Runs the work under the lock; a failure becomes a notice and ``failed``."""
         try:
             with self.locked():
@@ -266,6 +306,9 @@ class Session:
 
     def _append(self, draft: Draft, record: Record) -> Operation:
         covered = [item for item in draft.not_covered if item.reason != "ignored-directory"][:200]
+        for item in covered:
+            if item.reason == "refused-by-git" and record.kind == "first":
+                self.notices.append(f"git-safety: files are covered, git state is not: {item.detail}")
         operation = self.log.append(draft.tree, replace(record, not_covered=tuple(covered), git_changed=draft.git_changed))
         draft.settle()
         return operation
@@ -315,7 +358,7 @@ class Session:
         status = "error" if error else "ok"
         if draft is not None and (draft.is_change or (not others and self._unsettled())):
             record = Record(
-                self.new_id(), "call", "unattributed" if pending.deferred else "mixed" if others else "agent", session=self.id, agent=dict(self.agent or state.agent),
+                self.new_id(), "call", self._actor_of(pending, bool(others)), session=self.id, agent=dict(self.agent or state.agent),
                 turn=state.turn, call=pending.call, call_id=call.id, tool=pending.tool, digest=pending.digest, summary=pending.summary,
                 prompt=state.prompt, declared=scope, scope=scope, status=status, duration_ms=max(0, self.now_ms() - pending.started_ms),
                 open_calls=tuple(item.key for item in [own, *others]) if others else ())
@@ -327,6 +370,13 @@ class Session:
         del state.pending[call.id]
         state.finish(call.id, status)
         self._save(state)
+
+    @staticmethod
+    def _actor_of(pending: Pending, has_others: bool) -> str:
+        """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change."""
+        if pending.deferred or (pending.declared is None and reads_only(pending.command)):
+            return "unattributed"
+        return "mixed" if has_others else "agent"
 
     def _unsettled(self) -> bool:
         return bool(group_of_mixed(self.log.walk()))
@@ -359,12 +409,54 @@ class Session:
             self.log.append(head.tree, record)
         state.is_open = False
         self._save(state)
+        self._note_witness()
         self.place.odb.sync()
         self._keep_small()
 
+    def _note_witness(self) -> None:
+        """A turn may have replaced or removed the folder itself: it stays the same workspace."""
+        try:
+            info = os.stat(self.root)
+            seen = replace(self.entry, device=info.st_dev, inode=info.st_ino)
+        except OSError:
+            seen = replace(self.entry, device=0, inode=0)
+        if (seen.device, seen.inode) != (self.entry.device, self.entry.inode):
+            registry.save(self.place.home, seen)
+
+    def _step_back(self) -> bool:
+        """The head was lost with the power: the newest whole operation takes its place, and nothing is believed of the caches."""
+        repaired = repair_head(self.place.odb, self.place.chain)
+        PrivateIndex(self.place).forget()
+        for name in ("directories.json", "gitfiles.json"):
+            (self.place.state / name).unlink(missing_ok=True)
+        rebuild_anchor(self.place.odb, self.place.chain, ())  # the next capture reads every git file anew and anchors what it names
+        if repaired is not None:
+            self.notices.append("git-safety: the newest operation was damaged; the log was stepped back to the one before")
+        return repaired is not None
+
     def _keep_small(self) -> None:
+        """Small object files into a pack once there are many."""
         if self.place.odb.loose_count() > REPACK_AT:
             repack_loose(self.place.git, self.place.odb)
+
+    def tidy(self) -> None:
+        """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""
+        stamp = self.place.store_dir / "tidied"
+        rules = self.keep_rules
+        try:
+            age_ms = self.now_ms() - int(stamp.stat().st_mtime * 1000)
+        except OSError:
+            age_ms = TIDY_EVERY_MS if stamp.parent.exists() else 0
+            stamp.touch()
+        if age_ms >= TIDY_EVERY_MS or store_size(self.place.store_dir).own_bytes > rules.max_bytes:
+            tidy(self.place.git, self.place.odb, rules, self.now_ms())
+            stamp.touch()
+
+    @property
+    def keep_rules(self) -> KeepRules:
+        """The settings ``store.*`` as rules."""
+        settings = self.settings
+        return KeepRules(settings.store_keep_days * DAY_MS, settings.store_max_mib << 20, settings.store_min_free_percent)
 
     @property
     def interrupted(self) -> bool:

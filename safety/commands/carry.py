@@ -143,5 +143,3 @@ def _progress(session: Session) -> Any:
 
     return tell
 
-
-act = SimpleNamespace(carry_out=carry_out, recover=recover)

@@ -142,7 +142,11 @@ class _Shown:
 
     def _places_for(self, path: bytes) -> list[tuple[MemberPlace, bool]]:
         """The members' places, that of the path's own repository among them, each with whether git would use it on both sides."""
-        names = {member_of(path), b""} if self._places else {member_of(path), b"", *(n for side in self.sides for n in side.members())}
+        names = (
+            {member_of(path), b""}
+            if self._places
+            else {member_of(path), b"", *(n for side in self.sides for n in side.members())}
+        )
         for name in names - self._places.keys():
             places = [member_place(side, self.root, name) for side in self.sides]
             stayed = all(place is not None and is_repository(side, place) for place, side in zip(places, self.sides, strict=True))

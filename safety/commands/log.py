@@ -196,7 +196,7 @@ class _Rows:
     def _single_row(self, single: Single, piece: Piece) -> LogRow:
         operation = single.operation
         record = operation.record
-        actor = "unattributed" if record.actor == "mixed" and single.owners else record.actor
+        actor = "unattributed" if record.actor == "mixed" and single.settled else record.actor
         row = LogRow(
             operation.id,
             actor,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from safety.commands.args import RecoverArgs
-from safety.commands.carry import act
+from safety.commands import carry
 from safety.commands.ondisk import on_disk
 from safety.commands.report import PathLine, Report, TextReport, UndoReport, Verb
 from safety.session import Session
@@ -20,7 +20,7 @@ def run(session: Session, args: RecoverArgs) -> Report:
     if args.dry_run:
         return _left(session)
     with session.locked():
-        finished = act.recover(session)
+        finished = carry.recover(session)
     if not finished:
         return UndoReport(root=session.root, action="recover", nothing="no undo was interrupted", exit_code=4)
     return TextReport(

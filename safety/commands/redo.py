@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from safety.commands.args import RedoArgs
-from safety.commands.carry import act, lines_of, relative
+from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.report import Hint, Report, TurnTitle, UndoReport
 from safety.commands.titles import title_of
 from safety.session import Session
@@ -23,7 +23,7 @@ def run(session: Session, args: RedoArgs) -> Report:
     Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
     """
     with session.locked():
-        finished = act.recover(session)
+        finished = recover(session)
         session.refresh(unlimited=True)
         undo = newest_undo(session, args.handle)
         if undo is None:
@@ -39,7 +39,7 @@ def run(session: Session, args: RedoArgs) -> Report:
         report = UndoReport(root=session.root, action="redo", titles=_titles(session, undo), dry_run=args.dry_run, plan_token=whole.token, notices=finished)
         if args.dry_run:
             return lines_of(session, report, whole, [piece])
-        done = act.carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
+        done = carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
         return replace(done, lines=tuple(replace(line, note="") if line.note == "created by the agent" else line for line in done.lines))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from safety.commands.args import RestoreArgs
-from safety.commands.carry import act, lines_of, relative
+from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.changes import is_below
 from safety.commands.report import Hint, PathLine, Report, UndoReport
 from safety.commands.selection import open_book, select
@@ -41,7 +41,7 @@ def run(session: Session, args: RestoreArgs) -> Report:
     Raises UnknownHandle, UnknownPath, UndoRefused (nothing changed), WorkspaceBusy.
     """
     with session.locked():
-        finished = act.recover(session)
+        finished = recover(session)
         # The moment is looked up first: what is there now becomes an operation of its own.
         moment = _moment(session, args)
         session.refresh(unlimited=True)
@@ -66,7 +66,7 @@ def run(session: Session, args: RestoreArgs) -> Report:
         if args.dry_run or not whole.acts:
             return _said(lines_of(session, report, whole, [piece]), unknown)
         report = replace(report, hints=(Hint("Take this back", "git safety redo"),))
-        return _said(act.carry_out(session, whole, report, kind="restore", undoes=[], parts=[piece]), unknown)
+        return _said(carry_out(session, whole, report, kind="restore", undoes=[], parts=[piece]), unknown)
 
 
 def _said(report: UndoReport, unknown: Sequence[PathLine]) -> UndoReport:

@@ -209,7 +209,7 @@ def who(single: Single) -> str:
     """Whose doing a single operation is, as people say it."""
     record = single.operation.record
     if record.actor == "mixed":
-        return "unattributed" if single.owners else "running calls"
+        return "unattributed" if single.settled else "running calls"
     return {"user": "you", "undo": "you", "restore": "you", "gate": "a check", "commit": "autocommit"}.get(
         record.actor, record.actor
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from safety.commands.args import StoreArgs
 from safety.commands.report import Hint, Report, TextReport
@@ -15,7 +16,6 @@ from safety.store.packs import store_size
 from safety.store.prune import prune
 from safety.store.retention import DAY_MS, KeepRules, forget
 
-LEAST_KEPT = 20
 _SHOWN_PROBLEMS = 50
 
 
@@ -25,17 +25,13 @@ def run(session: Session, args: StoreArgs) -> Report:
 
 
 def keep_rules(session: Session, args: StoreArgs) -> KeepRules:
-    """The rules of the settings, with what this command line says instead.
-
-    A number of operations asked for by itself drops all older ones; a number of days drops all but a handful of newest ones.
-    """
-    settings = session.settings
-    days = args.keep_days if args.keep_days is not None else 0 if args.keep_operations is not None else settings.store_keep_days
-    newest = args.keep_operations if args.keep_operations is not None else settings.store_keep_operations
-    if args.keep_days is not None and args.keep_operations is None:
-        newest = LEAST_KEPT
-    most = args.max_mib if args.max_mib is not None else settings.store_max_mib
-    return KeepRules(days * DAY_MS, most << 20, settings.store_min_free_percent, newest)
+    """The rules of the settings, with what this command line says instead. A number of operations drops all older ones."""
+    rules = session.keep_rules
+    if args.keep_operations is not None:
+        rules = replace(rules, newest=args.keep_operations, max_age_ms=0)
+    if args.keep_days is not None:
+        rules = replace(rules, max_age_ms=args.keep_days * DAY_MS)
+    return rules if args.max_mib is None else replace(rules, max_bytes=args.max_mib << 20)
 
 
 def _status(session: Session, args: StoreArgs) -> Report:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from safety.store.attribution import ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, undone_turns
-from safety.store.history import Turn, turns
+from safety.store.attribution import AGENT_ACTORS, ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, turn_of, undone_turns
+from safety.store.history import GIT_STATE, Turn, provisional_owners, turns
 from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
 from safety.store.snapshot import AREAS, changes
@@ -18,12 +19,14 @@ from safety.types import ObjectId
 class Single:
     """An operation that is told by itself: the user's, an undo, a snapshot by hand, a change that no call explains.
 
-    ``undone``: an undo that was taken back. ``owners``: of a mixed checkpoint, who owns which path, once that is settled.
+    ``undone``: an undo that was taken back. ``owners``: of a mixed checkpoint, who owns which path; ``settled`` once no call that
+    may explain it is open any more.
     """
 
     operation: Operation
     undone: bool = False
     owners: Mapping[bytes, str] | None = None
+    settled: bool = True
 
     @property
     def when_ms(self) -> int:
@@ -64,15 +67,21 @@ class Timeline:
             record = operation.record
             owners.update(record.owners)
             if record.actor == "mixed":
-                if UNATTRIBUTED not in owners.get(record.id, {ALL_PATHS: UNATTRIBUTED}).values():
-                    continue
-            elif record.kind in ("turn", "call"):
-                continue
-            yield Single(operation, record.id in taken_back, owners.get(record.id))
+                settled = record.id in owners
+                mixed = owners.get(record.id) or self._provisional.get(record.id) or NOBODYS
+                if any(_is_nobodys(owner) for owner in mixed.values()):
+                    yield Single(operation, False, mixed, settled)
+            elif record.kind != "turn" and not (record.kind == "call" and record.actor in AGENT_ACTORS):
+                yield Single(operation, record.id in taken_back)
+
+    @cached_property
+    def _provisional(self) -> Mapping[str, Mapping[bytes, str]]:
+        return provisional_owners(_Walked(self))
 
     def owned(self, turn: int, call: int | None = None, *, unattributed: bool = False) -> list[Owned]:
         """The operations that hold changes of a turn or call, oldest first."""
-        return list(operations_of_turn(self.walk(), turn, call, unattributed=unattributed))[::-1]
+        found = operations_of_turn(self.walk(), turn, call, unattributed=unattributed, provisional=self._provisional)
+        return list(found)[::-1]
 
     def owned_pieces(
         self, turn: int, call: int | None = None, *, unattributed: bool = False, areas: Sequence[str] = AREAS
@@ -83,7 +92,7 @@ class Timeline:
             before = self.log.tree_before(operation)
             paths = changes(self.log.odb, before, operation.tree, areas)
             own = tuple(path for path in paths if item.owns(path, turn, call, unattributed=unattributed))
-            if own or operation.record.git_changed:
+            if own or (operation.record.git_changed and item.owns(GIT_STATE, turn, call, unattributed=unattributed)):
                 yield item, Piece(operation.id, before, operation.tree, own)
 
     def pieces(self, turn: int, call: int | None = None, *, areas: Sequence[str] = AREAS) -> list[Piece]:
@@ -95,9 +104,19 @@ class Timeline:
         before = self.log.tree_before(operation)
         paths = changes(self.log.odb, before, operation.tree, areas)
         if operation.record.actor == "mixed":
-            owners = single.owners or {ALL_PATHS: UNATTRIBUTED}
-            paths = [path for path in paths if owners.get(path, owners[ALL_PATHS]) == UNATTRIBUTED]
+            owners = single.owners or NOBODYS
+            paths = [path for path in paths if _is_nobodys(owners.get(path, owners[ALL_PATHS]))]
         return Piece(operation.id, before, operation.tree, tuple(paths))
+
+
+NOBODYS = {ALL_PATHS: UNATTRIBUTED}
+
+
+def _is_nobodys(owner: str) -> bool:
+    """Whether no single turn explains a change."""
+    return owner == UNATTRIBUTED or (
+        owner.startswith("shared:") and len({*map(turn_of, owner.removeprefix("shared:").split(","))}) > 1
+    )
 
 
 class _Walked(OpLog):

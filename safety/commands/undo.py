@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from safety.commands.args import UndoArgs
-from safety.commands.carry import act, lines_of, relative
+from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.report import Ask, Hint, Report, TurnTitle, UndoReport
 from safety.commands.titles import agent_name, title_of
 from safety.session import Session
-from safety.store.history import Turn, owned_by, parse_handle, pieces, turns
+from safety.store.history import Turn, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
-from safety.store.restore import Piece
-from safety.store.takeback import Planner
+from safety.store.restore import KEPT, Piece, Step
+from safety.store.snapshot import Snapshot
+from safety.store.takeback import Planner, Whole
 
 OLD_MS = 3_600_000
 
@@ -38,7 +39,7 @@ def run(session: Session, args: UndoArgs) -> Report:
     Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
     """
     with session.locked():
-        finished = act.recover(session)
+        finished = recover(session)
         session.refresh(unlimited=True)
         chosen = choose(session, args)
         if chosen.unexplained is not None and not args.confirmed:
@@ -69,11 +70,28 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     notices = list(finished)
     if chosen.passed:
         notices.append(f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing")
+    if only is not None and not whole.files.steps:
+        return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=f"{titles[0].handle} changed nothing at or below the paths you named")
+    whole = _with_shared(session, whole, chosen, only)
     report = UndoReport(root=session.root, titles=titles, notices=tuple(notices), plan_token=whole.token, dry_run=args.dry_run)
     if args.dry_run:
         return lines_of(session, report, whole, parts)
     undoes = [piece.operation for piece in parts] if only is None and args.hunks is None else []
-    return act.carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts, turn=chosen.turns[0].number, close_turns=[turn.number for turn in chosen.turns])
+    return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts, turn=chosen.turns[0].number, close_turns=[turn.number for turn in chosen.turns])
+
+
+def _with_shared(session: Session, whole: Whole, chosen: Chosen, only: Sequence[bytes] | None) -> Whole:
+    """Names what another turn may have changed as well; that is left alone (design 5.4 rule 3)."""
+    planned = {step.path for step in whole.files.steps}
+    now = Snapshot(session.log.odb, whole.now)
+    steps = list(whole.files.steps)
+    for turn in chosen.turns:
+        for path in shared_paths(session.log, owned_by(session.log, turn.number), turn.number):
+            wanted = only is None or any(path == one or path.startswith(one + b"/") for one in only)
+            if path not in planned and wanted and b".git" not in path.split(b"/"):
+                state = now.state(path)
+                steps.append(Step(path, KEPT, state, state, "another turn ran at the same time and may have changed it"))
+    return replace(whole, files=replace(whole.files, steps=tuple(sorted(steps, key=lambda step: step.path))))
 
 
 def choose(session: Session, args: UndoArgs) -> Chosen:
@@ -89,6 +107,9 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
             numbers = (record.turn, record.call or None)
         for turn in turns(session.log):
             if turn.number == numbers[0]:
+                if numbers[1] is not None and not any(item.operation.record.call == numbers[1] for item in turn.operations):
+                    if numbers[1] > turn.calls:
+                        raise UnknownHandle(f"{turn.handle} has no call {numbers[1]}", f"git safety show {turn.handle}")
                 return Chosen((turn,), numbers[1])
         raise UnknownHandle(f"there is no turn t{numbers[0]} in this workspace", "git safety log")
     found: list[Turn] = []

@@ -52,7 +52,8 @@ def open_session(
     environ = os.environ if environ is None else environ
     home = state_home(environ)
     registry.prepare_home(home)
-    entry = registry.locate(home, cwd)
+    too_wide = wide_folders(environ)
+    entry = registry.locate(home, cwd, too_wide)
     settings = load_settings(environ, entry.root)
     git = Git(environ)
     entry = _with_witness(home, entry)
@@ -67,7 +68,7 @@ def open_session(
     except OSError as fault:
         raise registry.StateUnusable(f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write") from fault
     odb = ObjectStore(store)
-    place = Place(entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=_is_too_wide(entry.root, environ))
+    place = Place(entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=entry.root in too_wide)
     log = OpLog(odb, store, entry.chain, clock)
     return Session(
         session_id or "you", place, entry, log, settings, clock, ids, agent=dict(agent or {}), run_parent=environ.get("GIT_SAFETY_RUN", ""),
@@ -80,10 +81,10 @@ def limits_of(settings: Settings) -> Limits:
         settings.snapshots_deadline_s, settings.snapshots_skip_dirs)
 
 
-def _is_too_wide(root: bytes, environ: Mapping[str, str]) -> bool:
-    """``/`` and the home folder: declared paths only."""
+def wide_folders(environ: Mapping[str, str]) -> frozenset[bytes]:
+    """``/`` and the home folder: declared paths only, and never the workspace of a project below them."""
     home = environ.get("HOME")
-    return root == b"/" or bool(home and root == registry.real_path(os.fsencode(home)))
+    return frozenset({b"/", registry.real_path(os.fsencode(home))} if home else {b"/"})
 
 
 def _with_witness(home: Path, entry: registry.Entry) -> registry.Entry:

@@ -51,6 +51,12 @@ class UndoRefused(SafetyError):
     code = "undo-refused"
 
 
+class UndoInterrupted(SafetyError):
+    """It stopped half-way; the journal is kept, and ``recover`` or the next undo finishes."""
+
+    code, exit_code = "undo-interrupted", 3
+
+
 @dataclass(frozen=True)
 class Job:
     """One plan on its way: its id, the file steps, the git plans with the places they act on, and what the record will say."""
@@ -130,6 +136,10 @@ def _u(text: str) -> bytes:
     return text.encode("latin-1")
 
 
+def _unhex(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text)
+
+
 def _encode_state(state: PathState) -> list[Any]:
     if isinstance(state, Present):
         return ["p", state.kind, state.mode, state.oid.hex(), list(state.inode) if state.inode else None]
@@ -170,6 +180,8 @@ def _encode_job(job: Job) -> dict[str, Any]:
             "stash": None if plan.stash is None else [[_b(e.oid), _b(e.line)] for e in plan.stash],
             "index": {_b(k): [_encode_group(v[0]), _encode_group(v[1])] for k, v in plan.index.items()},
             "raw_index": None if plan.raw_index is None else [base64.b64encode(x or b"").decode() if x is not None else None for x in plan.raw_index],
+            "reuc": None if plan.reuc is None else [None if x is None else x.hex() for x in plan.reuc],
+            "logs": {_b(k): [_b(v[0]), _b(v[1])] for k, v in plan.logs.items()},
             "lay_back": plan.lay_back,
                 "repair": plan.repair, "take_away": plan.take_away, "notes": list(plan.notes), "kept": list(plan.kept),
         })
@@ -193,6 +205,8 @@ def _decode_job(raw: dict[str, Any]) -> Job:
             None if item["stash"] is None else tuple(StashEntry(_u(oid), _u(line)) for oid, line in item["stash"]),
             {_u(k): (_decode_group(v[0]), _decode_group(v[1])) for k, v in item["index"].items()},
             None if raw_index is None else (base64.b64decode(raw_index[0]), None if raw_index[1] is None else base64.b64decode(raw_index[1])),
+            None if item["reuc"] is None else (_unhex(item["reuc"][0]), _unhex(item["reuc"][1])),
+            {_u(k): (_u(v[0]), _u(v[1])) for k, v in item["logs"].items()},
             item["lay_back"], item["take_away"], item["repair"], tuple(item["notes"]), tuple(item["kept"]))))
     return Job(raw["id"], steps, tuple(git), bytes.fromhex(raw["now"]) if raw["now"] else None,
                bytes.fromhex(raw["theirs"]) if raw["theirs"] else None, raw["record"])
@@ -341,6 +355,7 @@ class _Runner:
                 transaction.commit()
             for member, plan in by_steps:
                 self._rest_of_refs(member, plan)
+                self._logs(plan)
             for _, plan in job.git:
                 self.outcome.notes.extend(plan.notes)
                 self.outcome.kept.extend(plan.kept)
@@ -349,10 +364,10 @@ class _Runner:
     def _take_locks(self, members: Sequence[tuple[MemberPlace, GitPlan]]) -> None:
         """index.lock first: it stops the user's add, commit and checkout; then the objects that refs and index will name."""
         for member, plan in members:
-            if plan.index or plan.raw_index or plan.updates or plan.head is not None:
+            if plan.index or plan.raw_index or plan.reuc or plan.updates or plan.head is not None:
                 self._lock_index(member)
         for member, plan in members:
-            if plan.acts or any(step.path.startswith(member.common + b"/logs/") for step in self.job.steps):
+            if plan.acts:
                 self._send_objects(member, plan)
 
     def _prepare_all(self, members: Sequence[tuple[MemberPlace, GitPlan]], stack: contextlib.ExitStack) -> list[RefTransaction]:
@@ -399,10 +414,7 @@ class _Runner:
         for _, content in plan.progress.values():
             if content is not None and len(content) >= 40:
                 ids |= {word for word in content.split() if len(word) == 40 and all(c in b"0123456789abcdef" for c in word)}
-        logs = (member.own + b"/logs/", member.common + b"/logs/")
-        for step in self.job.steps:
-            if step.path.startswith(logs) and isinstance(step.target, Present):
-                ids |= object_ids(self.place.odb.blob(step.target.oid))
+        ids |= {oid for lines, _ in plan.logs.values() for oid in object_ids(lines)}
         known = {oid for oid in ids if self.place.odb.exists(bytes.fromhex(oid.decode()))}
         if known:
             send_back(
@@ -501,6 +513,8 @@ class _Runner:
                 return step
             return Step(step.path, KEPT, step.ours, step.ours, "its folder went away")
         except OSError as fault:
+            if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise UndoInterrupted("the disk is full; what was set back so far is set back", "free some space, then: git safety recover") from fault
             if fault.errno in (errno.ENOTEMPTY, errno.EEXIST) and isinstance(step.ours, Present) and step.ours.kind == "dir":
                 return Step(step.path, KEPT, step.ours, step.ours, "holds files of yours")
             return Step(step.path, KEPT, step.ours, step.ours, f"could not be set back: {fault.strerror}")
@@ -564,7 +578,7 @@ class _Runner:
 
     def _index(self, member: MemberPlace, plan: GitPlan) -> None:
         """Per path, on a fresh reading under index.lock: a group that is as planned gets its target, others keep their stat data."""
-        if not plan.index and plan.raw_index is None:
+        if not plan.index and plan.raw_index is None and plan.reuc is None:
             return
         git_dir = absolute_path(self.place.root, member.own)
         path = git_dir + b"/index"
@@ -591,7 +605,10 @@ class _Runner:
             entries = [entry for group in groups.values() for entry in group]
             with contextlib.suppress(FileNotFoundError):  # what the old file's mtime made racy, the new one must not vouch for
                 entries = forget_racy_stat(entries, int(os.stat(path).st_mtime))
-            data = serialize_index(changed(index, entries))
+            index = changed(index, entries)
+            if plan.reuc is not None and index.resolve_undo == plan.reuc[0]:
+                index = replace(index, resolve_undo=plan.reuc[1])
+            data = serialize_index(index)
             if index.was_split:
                 self.outcome.notes.append("the index is written unsplit")
             if index.was_sparse:
@@ -621,6 +638,23 @@ class _Runner:
         except (IndexUnsupported, IndexCorrupt) as fault:
             self.outcome.kept.append(f"the index cannot be read ({fault.message}); it stays")
             return None
+
+    def _logs(self, plan: GitPlan) -> None:
+        """Lines that were cut off a reflog go in front of what it holds now."""
+        for path, (lines, left) in plan.logs.items():
+            place = absolute_path(self.place.root, path)
+            now = _read(place) or b""
+            if now.startswith(lines) or not now.startswith(left):
+                continue
+            folder = os.path.dirname(place)
+            try:
+                os.makedirs(folder, exist_ok=True)
+                temporary = folder + b"/" + TEMPORARY_PREFIX + self.job.id.encode() + b"-log"
+                with open(temporary, "wb") as file:
+                    file.write(lines + now[len(left) :])
+                os.replace(temporary, place)
+            except OSError as fault:
+                self.outcome.kept.append(f"{os.fsdecode(path)}: {fault.strerror}")
 
     # -- whole git directories
 

@@ -60,28 +60,29 @@ def group_of_mixed(operations: Iterable[Operation]) -> list[Operation]:
     return group
 
 
-def settle_owners(group: Sequence[tuple[Record, Sequence[bytes]]]) -> dict[str, dict[bytes, str]]:
+def settle_owners(group: Sequence[tuple[Record, Sequence[bytes]]], *, final: bool = True) -> dict[str, dict[bytes, str]]:
     """Who owns each path of the mixed checkpoints in ``group`` (record, changed paths), in the form of ``Record.owners``.
 
     A call counts only if its own POST is in the group. A path goes to its only declarer, else to the only open call that declared
-    nothing, else it is shared between those; with no call left it is unattributed.
+    nothing, else it is shared between those; with no call left it is unattributed. While a call may still end (``final`` False) it
+    counts as one that may have changed anything, and what only it can explain is unattributed for now.
     """
     posted = {
         call_key(record.session, record.turn, record.call): record.declared for record, _ in group if record.kind == "call" and record.status != "late"
     }
     owners: dict[str, dict[bytes, str]] = {}
     for record, paths in group:
-        open_keys = [key for key in record.open_calls if key in posted]
+        open_keys = [key for key in record.open_calls if key in posted or not final]
         owners[record.id] = _fold({path: _owner(path, open_keys, posted) for path in paths})
     return owners
 
 
 def _owner(path: bytes, open_keys: Sequence[str], posted: Mapping[str, tuple[bytes, ...] | None]) -> str:
-    declarers = [key for key in open_keys if path in (posted[key] or ())]
+    declarers = [key for key in open_keys if path in (posted.get(key) or ())]
     if len(declarers) == 1:
         return declarers[0]
-    candidates = declarers or [key for key in open_keys if posted[key] is None]
-    if not candidates:
+    candidates = declarers or [key for key in open_keys if posted.get(key) is None]
+    if not candidates or not any(key in posted for key in candidates):
         return UNATTRIBUTED
     return candidates[0] if len(candidates) == 1 else "shared:" + ",".join(candidates)
 
@@ -119,9 +120,23 @@ class Owned:
         return call is None or (len(keys) == 1 and keys[0].endswith(f"/{call}"))
 
 
-def operations_of_turn(walk: Iterable[Operation], turn: int, call: int | None, *, unattributed: bool) -> Iterator[Owned]:
-    """The operations that hold changes of a turn (or call), newest first; stops where the turn cannot reach any more."""
-    owners: dict[str, Mapping[bytes, str]] = {}
+    def shares(self, path: bytes, turn: int) -> bool:
+        """Whether the path's change may be the turn's, or another's as well."""
+        if self.operation.record.actor != "mixed" or not self.owners:
+            return False
+        owner = self.owners.get(path, self.owners[ALL_PATHS])
+        turns = {turn_of(key) for key in owner.removeprefix("shared:").split(",")} if owner.startswith("shared:") else set()
+        return turn in turns and len(turns) > 1
+
+
+def operations_of_turn(
+    walk: Iterable[Operation], turn: int, call: int | None, *, unattributed: bool, provisional: Mapping[str, Mapping[bytes, str]]
+) -> Iterator[Owned]:
+    """The operations that hold changes of a turn (or call), newest first; stops where the turn cannot reach any more.
+
+    ``provisional`` are owners of mixed checkpoints at the head that no record settles yet.
+    """
+    owners: dict[str, Mapping[bytes, str]] = dict(provisional)
     for operation in walk:
         record = operation.record
         owners.update(record.owners)

@@ -16,16 +16,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from safety.plumbing.ignore import IgnoreRules
-from safety.plumbing.index import IndexCorrupt, IndexFile, IndexUnsupported, read_signature
-from safety.plumbing.repo import open_repository, user_config
+from safety.plumbing.index import IndexCorrupt, IndexUnsupported, read_signature
+from safety.plumbing.repo import Repository, open_repository, user_config, verify
 from safety.store.anchors import anchor, bring_over
 from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
 from safety.store.firstcontact import GITLINK, adopt, held_directories, put_entries, read_index
 from safety.store.gitdir import GitDirectories, GitFileCache, git_directories
 from safety.store.place import NO_LIMITS, Budget, Limits, Place
-from safety.store.privateindex import PrivateIndex
-from safety.store.seed import seed
+from safety.store.privateindex import PrivateIndex, is_indexed
+from safety.store.seed import is_complete, seed
 from safety.store.snapshot import Editor, IndexImage, IndexOdd, Snapshot, changed_indexes, changes
 from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
 
@@ -72,8 +72,19 @@ def declared(place: Place, before: ObjectId | None, paths: Iterable[bytes], limi
             if seen.state != snapshot.state(path):
                 editor.put(path, seen.state, _area(snapshot, path))
                 changed.append(path)
+                _put_folders(tree, place, snapshot, editor, path)
     tree_id = editor.finish() if changed or before is None else before
     return Draft(tree_id, before, changed, False, not_covered)
+
+
+def _put_folders(tree: Tree, place: Place, snapshot: Snapshot, editor: Editor, path: bytes) -> None:
+    """The directories above a path that changed: one that lost its last file is still there."""
+    parent = path.rpartition(b"/")[0]
+    while parent:
+        state = observe(tree, place.odb, parent, 0).state
+        if isinstance(state, Present) and state.kind == "dir":
+            editor.put(parent, state, _area(snapshot, parent) if not parent.startswith(b"/") else "private")
+        parent = parent.rpartition(b"/")[0]
 
 
 def _area(snapshot: Snapshot, path: bytes) -> str:
@@ -131,6 +142,7 @@ def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes],
                 continue  # git directories' files are captured below, in their own form
             if state != scan.snapshot.state(path):
                 scan.editor.put(path, state, scan.snapshot.area(path) or "work")
+                _put_folders(tree, place, scan.snapshot, scan.editor, path)
     members = [*members, *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/"))]
     if members:
         scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()).save(scan.git_files_file)
@@ -157,8 +169,9 @@ class Scan:
         self.git_files_file = place.state / "gitfiles.json"
         self.stats: dict[bytes, os.stat_result] = {}
         self.ids: set[bytes] = set()
+        self.blobs: set[bytes] = set()
+        self._seeded: set[bytes] = set()
         self._settings: dict[bytes, dict[str, str]] = {}
-        self._adopted: tuple[bytes, list[str], IndexFile] | None = None
 
     def _start_from(self, tree: ObjectId | None) -> None:
         self.snapshot = Snapshot(self.place.odb, tree)
@@ -193,7 +206,7 @@ class Scan:
 
         def settle() -> None:
             self._note_git(self.index.update(draft.tree, candidates, self.stats, began_ns))
-            survey.cache.uncovered = {path for path, state in Snapshot(self.place.odb, draft.tree).not_covered() if state.reason in RETRIED}
+            survey.cache.uncovered = set(self._looked_at_again(draft.tree, candidates))
             if survey.cache != cache:
                 survey.cache.save(self.directories_file)
             if git_cache != known:
@@ -201,6 +214,17 @@ class Scan:
 
         draft.settle = settle
         return draft
+
+    def _looked_at_again(self, tree: ObjectId, candidates: Iterable[bytes]) -> Iterator[bytes]:
+        """Paths that the private index cannot watch: what was not covered for a reason that may pass, and names too long for git."""
+        snapshot = Snapshot(self.place.odb, tree)
+        for path in candidates:
+            state = snapshot.state(path)
+            if isinstance(state, Unknown):
+                if state.reason in RETRIED:
+                    yield path
+            elif isinstance(state, Present) and state.kind != "dir" and not is_indexed(path) and not is_git_path(path) and not path.startswith(b"/"):
+                yield path
 
     def draft(self, tree: ObjectId) -> Draft:
         """The draft of a finished tree; at first contact nothing counts as changed."""
@@ -230,8 +254,8 @@ class Scan:
             return
         repository = open_repository(self.place.root)
         adopted = None
-        if repository is not None and repository.problem is None:
-            self._seed(repository.common_dir)
+        if repository is not None and repository.problem is None and not self._judge(b"", repository).refused:
+            self._seed(b"", repository.common_dir)
             adopted = adopt(self.place, repository)
         if adopted is None:
             self.index.create([], None, 0)
@@ -243,8 +267,18 @@ class Scan:
     # -- names -------------------------------------------------------------------------------------------------------------------
 
     def _survey(self, tree: Tree, cache: DirectoryCache, now_ns: int, *, stat_all: bool = False, reclassify: bool = False) -> Survey:
-        walk = Walk(tree, self.snapshot, cache, self._classify, self._is_skipped, self._own_folders(), now_ns, stat_all=stat_all, reclassify=reclassify)
+        walk = Walk(tree, self.snapshot, cache, self._classify, self._is_skipped, self._own_folders(), now_ns, judge=self._judge, stat_all=stat_all, reclassify=reclassify)
         return walk.run()
+
+    def _judge(self, path: bytes, repository: Repository | None) -> Member:
+        """Git is asked itself where another user owns the repository: what it refuses is not touched by us either."""
+        if repository is None or not repository.foreign_owner:
+            return Member(path, repository)
+        refused = verify(self.place.git, self.place.absolute(path))
+        if refused is None:
+            return Member(path, repository)
+        self.not_covered.append(NotCovered(path + b"/.git" if path else b".git", "refused-by-git", 0, refused))
+        return Member(path, None, refused)
 
     def _own_folders(self) -> frozenset[tuple[int, int]]:
         """The state folder, should it lie inside the workspace."""
@@ -330,7 +364,7 @@ class Scan:
         if refusal is not None:
             seen = Observed(self._unread(tree, path, old, refusal))
         else:
-            seen = observe(tree, self.place.odb, path, self.limits.ignored_max if is_ignored else self.limits.max_file)
+            seen = observe(tree, self.place.odb, path, self._limit(old, is_ignored))
         self.budget.spent += seen.read
         state = seen.state
         if seen.info is not None:
@@ -344,6 +378,13 @@ class Scan:
         area = "private" if is_ignored or path.startswith(b"/") else "work"
         if state != old or _inode(state) != _inode(old) or self.snapshot.area(path) not in (None, area):
             self.editor.put(path, state, area)
+
+    def _limit(self, old: PathState, is_ignored: bool) -> int:
+        """The size up to which a file is read; what was once taken in by hand stays covered while it does not grow."""
+        limit = self.limits.ignored_max if is_ignored else self.limits.max_file
+        if isinstance(old, Present) and old.kind == "file":
+            limit = max(limit, self.place.odb.size(old.oid))
+        return limit
 
     def _unread(self, tree: Tree, path: bytes, old: PathState, reason: str) -> PathState:
         try:
@@ -365,6 +406,8 @@ class Scan:
         places: list[bytes] = []
         indexed: set[bytes] = set()
         for member in members:
+            if member.refused:
+                continue
             directories.capture(member)
             places.extend(git_directories(self.place.root, member))
             if member.repository is not None:
@@ -403,26 +446,25 @@ class Scan:
         except (OSError, IndexCorrupt) as fault:
             self.not_covered.append(NotCovered(member.path, "index-unreadable", 0, str(fault)))
             return
-        self._seed(repository.common_dir)
+        self._seed(member.path, repository.common_dir)
         held = held_directories(self.place, index, repository)
         exists = self.place.odb.exists
-        self.ids.update(
+        self.blobs.update(
             entry[3].hex().encode() for entry in index.entries if entry[0].rpartition(b"/")[0] not in held and entry[2] != GITLINK and not exists(entry[3])
         )
 
-    def _seed(self, common_dir: bytes) -> None:
-        seeded = self.place.store_dir / "seeded"
-        names = seeded.read_bytes().split(b"\0") if seeded.exists() else []
-        if common_dir in names:
+    def _seed(self, member: bytes, common_dir: bytes) -> None:
+        """Takes a repository's objects over, once; a seed that was cut short is tried again at the next capture."""
+        objects = common_dir + b"/objects"
+        if common_dir in self._seeded or is_complete(self.place.store_dir, objects):
             return
-        seed(self.place.git, self.place.odb, common_dir + b"/objects", copy_budget=256 << 20)
+        self._seeded.add(common_dir)
+        seed(self.place.git, self.place.odb, objects, root=self.place.absolute(member))
         self.place.odb.refresh()
-        with open(seeded, "ab") as file:
-            file.write(common_dir + b"\0")
 
     def _bring_objects(self, members: list[Member]) -> None:
         """Brings over every object that the captured git state names and the store lacks, then anchors the commits and tags."""
-        wanted = set(self.ids)
+        wanted = self.ids | self.blobs  # blobs are held by the index trees, the others need an anchor
         for member in members:
             repository = member.repository
             if repository is None or not wanted:
@@ -430,7 +472,7 @@ class Scan:
             if repository.object_format != "sha1":
                 self.not_covered.append(NotCovered(member.path, "object-format", 0, f"history objects of a {repository.object_format} repository"))
                 continue
-            self._seed(repository.common_dir)
+            self._seed(member.path, repository.common_dir)
             wanted = set(bring_over(self.place.git, self.place.odb, self.place.absolute(member.path), repository.common_dir + b"/objects", wanted))
         present = self.ids - wanted
         if present:

@@ -78,10 +78,14 @@ class DirectoryCache:
 
 @dataclass(frozen=True)
 class Member:
-    """A directory with a ``.git`` in it. ``repository`` is None when git would not take it for one (a fixture, a broken link)."""
+    """A directory with a ``.git`` in it. ``repository`` is None when git would not take it for one (a fixture, a broken link).
+
+    ``refused`` is git's own reason for not working there (another owner): its files are covered, its git state is not.
+    """
 
     path: bytes
     repository: Repository | None
+    refused: str = ""
 
 
 @dataclass
@@ -102,6 +106,7 @@ class Survey:
     cache: DirectoryCache = field(default_factory=DirectoryCache)
 
 
+Judge = Callable[[bytes, Repository | None], Member]
 Classify = Callable[[Member | None, list[bytes]], set[bytes]]
 
 
@@ -125,9 +130,11 @@ class Walk:
         exclude: frozenset[tuple[int, int]],
         now_ns: int,
         *,
+        judge: Judge,
         stat_all: bool = False,
         reclassify: bool = False,
     ) -> None:
+        self.judge = judge
         self.tree, self.snapshot, self.old = tree, snapshot, old
         self.classify, self.skip_names, self.exclude = classify, skip_names, exclude
         self.trust_before_ns = now_ns - RACY_NS
@@ -188,7 +195,7 @@ class Walk:
 
     def _member(self, visit: _Visit) -> Member | None:
         root = self.tree.root + b"/" + visit.path if visit.path else self.tree.root
-        member = Member(visit.path, open_repository(root))
+        member = self.judge(visit.path, open_repository(root))
         self.found.members.append(member)
         return member if member.repository is not None else visit.member
 

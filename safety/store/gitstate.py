@@ -34,6 +34,7 @@ class GitValue:
     stash: tuple[StashEntry, ...] = ()
     index: Mapping[bytes, Group] = field(default_factory=dict)
     raw_index: bytes | None = None
+    reuc: bytes | None = None
 
     @property
     def branch(self) -> bytes | None:
@@ -61,14 +62,14 @@ def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = Tru
         names = {name for name in names if not is_per_worktree(name)} | {name for name in snapshot.git_files(place.own) if is_per_worktree(name)}
     seen: GitView = view(read, sorted(names))
     index: dict[bytes, Group] = {}
-    raw = None
+    raw = reuc = None
     image = snapshot.index(place.path) if with_index else None
     if image is not None:
-        raw = image.raw
+        raw, reuc = image.raw, image.reuc
         for entry in image.entries:
             item = IndexEntry(entry.path, entry.stage, entry.mode, entry.oid, entry.flags)
             index[item.path] = (*index.get(item.path, ()), item)
-    return GitValue(True, seen.head, seen.refs, seen.symrefs, seen.in_progress, seen.stash, index, raw)
+    return GitValue(True, seen.head, seen.refs, seen.symrefs, seen.in_progress, seen.stash, index, raw, reuc)
 
 
 def state_files(place: MemberPlace, path: bytes) -> bool:
@@ -88,14 +89,17 @@ def state_files(place: MemberPlace, path: bytes) -> bool:
 class Surroundings:
     """What the decision depends on beside the three values.
 
-    ``elsewhere``: branches checked out in other work trees. ``is_ancestor(a, b)``: whether commit a is in the history of b.
-    ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the
+    ``elsewhere``: branches checked out in other work trees now; ``elsewhere_then``: when the agent's change was recorded. ``is_ancestor(a, b)``: whether commit a is in the history of b.
+    ``was_stashed_here(entry)``: whether a stash entry was made from this
+    work tree's HEAD. ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the
     file plan keeps. ``jj``: a jj repository manages the refs.
     """
 
     elsewhere: frozenset[bytes]
+    elsewhere_then: frozenset[bytes]
     is_ancestor: Callable[[bytes, bytes], bool]
     paths_differ: Callable[[bytes | None, bytes | None], frozenset[bytes]]
+    was_stashed_here: Callable[[bytes], bool]
     kept_paths: frozenset[bytes]
     jj: bool = False
 
@@ -106,7 +110,8 @@ class GitPlan:
 
     ``updates`` are refs by compare-and-swap, ``head`` the new HEAD (None: stays), ``progress`` in-progress files to write (None: to
     remove) with the content that must be there, ``stash`` the new list (None: stays), ``index`` the entry groups to set (empty: to
-    remove), each applied only where the current group is as ``index_base`` says. ``held_paths`` are paths that must be kept because a
+    remove), each applied only where the current group is as ``index_base`` says; ``reuc`` its resolve-undo
+    extension, old and new. ``logs`` are reflogs that were cut or deleted: (lines to have in front, what was left of them). ``held_paths`` are paths that must be kept because a
     branch switch could not be taken back. ``lay_back`` and ``take_away`` are about the whole git directory, ``repair`` about one that is
     there but lost what git cannot do without: its files come back one by one, objects and index follow.
     """
@@ -120,6 +125,8 @@ class GitPlan:
     stash: tuple[StashEntry, ...] | None = None
     index: Mapping[bytes, tuple[Group, Group]] = field(default_factory=dict)
     raw_index: tuple[bytes, bytes | None] | None = None
+    reuc: tuple[bytes | None, bytes | None] | None = None
+    logs: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
     lay_back: bool = False
     take_away: bool = False
     repair: bool = False
@@ -129,7 +136,7 @@ class GitPlan:
 
     @property
     def acts(self) -> bool:
-        return bool(self.updates or self.head is not None or self.progress or self.stash is not None or self.index or self.raw_index
+        return bool(self.updates or self.head is not None or self.progress or self.stash is not None or self.index or self.raw_index or self.reuc or self.logs
                     or self.lay_back or self.take_away or self.repair)
 
 
@@ -187,7 +194,7 @@ def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         return
     moved = _undo_group(outcome, base, theirs, around)
     _undo_other_refs(outcome, base, theirs, around)
-    _undo_stash(outcome, base, theirs)
+    _undo_stash(outcome, base, theirs, around)
     if moved:
         _undo_index(outcome, base, theirs)
 
@@ -264,6 +271,8 @@ def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around
         current = refs.get(ref)
         if current == new:
             continue
+        if ref in around.elsewhere_then:
+            continue  # a branch that another work tree had checked out is never taken for the agent's
         if current != old:
             outcome.kept.append(f"{_branch_name(ref)} has moved since; it stays")
         elif ref in around.elsewhere or ref == ours.branch:
@@ -277,12 +286,15 @@ def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around
     outcome.value = replace(ours, refs=refs)
 
 
-def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
-    """The stash is a list keyed by commit: what the agent pushed goes, what it dropped comes back at its place."""
+def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
+    """The stash is a list keyed by commit: what the agent pushed goes, what it dropped comes back at its place.
+
+    All work trees share the list; an entry that was not made from this one's HEAD is somebody else's (redteam C4).
+    """
     before, after = [entry.oid for entry in theirs.stash], [entry.oid for entry in base.stash]
     if before == after:
         return
-    added = {oid for oid in after if oid not in before}
+    added = {oid for oid in after if oid not in before and around.was_stashed_here(oid)}
     current = [entry for entry in outcome.value.stash if entry.oid not in added]
     present = {entry.oid for entry in current}
     dropped = [entry for entry in theirs.stash if entry.oid not in after and entry.oid not in present]
@@ -323,6 +335,8 @@ def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
             elif ours.raw_index != theirs.raw_index:
                 outcome.kept.append("the index has changed since; it stays")
         return
+    if base.reuc != theirs.reuc and ours.reuc == base.reuc:
+        outcome.value = ours = replace(ours, reuc=theirs.reuc)
     index = dict(ours.index)
     kept = 0
     for path in {*base.index, *theirs.index}:
@@ -366,7 +380,8 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
     stash = target.stash if [e.oid for e in target.stash] != [e.oid for e in now.stash] else None
     raw = (now.raw_index or b"", target.raw_index) if now.raw_index != target.raw_index else None
     head = target.head if target.head != now.head else None
-    return GitPlan(member, now, target, updates, head, progress, stash, index, raw, notes=notes, kept=kept, held_paths=outcome.held)
+    reuc = (now.reuc, target.reuc) if now.reuc != target.reuc else None
+    return GitPlan(member, now, target, updates, head, progress, stash, index, raw, reuc, notes=notes, kept=kept, held_paths=outcome.held)
 
 
 def _pushed(base: GitValue, theirs: GitValue, ours: GitValue, around: Surroundings) -> bytes | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from safety.store.attribution import AGENT_ACTORS, Owned, operations_of_turn, undone_turns
+from safety.store.attribution import AGENT_ACTORS, Owned, group_of_mixed, operations_of_turn, settle_owners, undone_turns
 from safety.store.oplog import OpLog, Operation, UnknownHandle
 from safety.store.pins import pins
 from safety.store.restore import Piece
@@ -44,10 +44,10 @@ def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = No
     the two apart.
     """
     waiting: dict[int, Turn] = {}
-    owners: dict[str, dict[bytes, str]] = {}
+    owners: dict[str, Mapping[bytes, str]] = dict(provisional_owners(log))
     for operation, taken_back in undone_turns(log.walk(start)):
         record = operation.record
-        owners.update({key: dict(value) for key, value in record.owners.items()})
+        owners.update(record.owners)
         for number in sorted((n for n in waiting if n > record.last_turn), reverse=True):
             yield waiting.pop(number)
         if record.turn:
@@ -95,7 +95,24 @@ def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unatt
 
 
 def owned_by(log: OpLog, turn: int, call: int | None = None, *, unattributed: bool = False) -> list[Owned]:
-    return list(operations_of_turn(log.walk(), turn, call, unattributed=unattributed))
+    return list(operations_of_turn(log.walk(), turn, call, unattributed=unattributed, provisional=provisional_owners(log)))
+
+
+def provisional_owners(log: OpLog) -> Mapping[str, Mapping[bytes, str]]:
+    """Owners of the mixed checkpoints that no record settles yet (a call is still open, or its agent died)."""
+    group = group_of_mixed(log.walk())
+    if not group:
+        return {}
+    return settle_owners([(item.record, changes(log.odb, log.tree_before(item), item.tree)) for item in reversed(group)], final=False)
+
+
+def shared_paths(log: OpLog, owned: list[Owned], turn: int) -> list[bytes]:
+    """Paths that a call of the turn may have changed, or a call of another one that ran beside it."""
+    found: set[bytes] = set()
+    for item in owned:
+        if item.operation.record.actor == "mixed":
+            found.update(path for path in changes(log.odb, log.tree_before(item.operation), item.operation.tree) if item.shares(path, turn))
+    return sorted(found)
 
 
 def counts_of_turn(log: OpLog, turn: int) -> tuple[str, int, int, int] | None:

@@ -155,13 +155,25 @@ class OpLog:
         self.chain = chain
         self.ref = f"refs/safety/log/{chain}"
         self._now_ms = now_ms
+        self.on_damage: Callable[[], bool] | None = None
 
     def head_id(self) -> ObjectId | None:
         return self.odb.ref(self.ref)
 
     def head(self) -> Operation | None:
+        """The newest operation. One that was lost with the power is stepped over, to the newest that is whole."""
         oid = self.head_id()
-        return None if oid is None else self.read(oid)
+        if oid is None:
+            return None
+        try:
+            operation = self.read(oid)
+            self.odb.tree(operation.tree)
+        except (ObjectMissing, ObjectCorrupt):
+            if self.on_damage is None or not self.on_damage():
+                raise
+            oid = self.head_id()
+            return None if oid is None else self.read(oid)
+        return operation
 
     def read(self, oid: ObjectId) -> Operation:
         commit = self.odb.read_commit(oid)

@@ -2,7 +2,8 @@
 
 It only saves work. It names the snapshot it was brought up to (``synced``); paths that differ between that one and the newest are
 looked at whatever git says. It is brought up to date after an operation is published, never before. Its mtime is set back to before the
-scan began: git compares whole seconds, and a file written while the scan ran would otherwise look clean for ever.
+scan began, and what changed within the last second gets no stat data: git compares whole seconds, and a file written or chmodded while the
+scan ran would otherwise look clean for ever.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from safety.plumbing.index import IndexEntry, IndexFile, serialize_index
+from safety.plumbing.index import ZERO_STAT, IndexEntry, IndexFile, serialize_index
 from safety.plumbing.run import Completed, Running
+from safety.store.directories import LONGEST_PLAIN_PATH
 from safety.store.place import Place
 from safety.store.snapshot import Snapshot
 from safety.types import ObjectId, Present
@@ -63,6 +65,9 @@ class PrivateIndex:
     def create(self, entries: list[IndexEntry], raw: bytes | None, mtime_ns: int) -> None:
         """Writes the index from entries (or ``raw``, the bytes of an index that holds just them) with the mtime they were valid at."""
         self.forget()
+        recent_s = self.place.now_ns() // 10**9 - 1
+        if any(int.from_bytes(entry.stat[:4], "big") >= recent_s for entry in entries):
+            raw, entries = None, [_aged(entry, recent_s) for entry in entries]
         self._replace(raw if raw is not None else serialize_index(IndexFile(2, entries)), mtime_ns)
 
     def create_from(self, snapshot: Snapshot) -> None:
@@ -116,6 +121,8 @@ class PrivateIndex:
         if removals or additions:
             self._synced.unlink(missing_ok=True)
             data = bytearray(self.file.read_bytes())
+            recent_s = began_ns // 10**9 - 1
+            stats = {path: info for path, info in stats.items() if info.st_ctime_ns // 10**9 < recent_s}
             if removals or not self._patch(data, wanted, stats):
                 said = self._feed(b"".join(removals + additions))
                 data = bytearray(self.file.read_bytes())
@@ -163,8 +170,11 @@ class PrivateIndex:
 
 
 def is_indexed(path: bytes) -> bool:
-    """Whether a captured path has an entry: inside the workspace, and no part of it ``.git``, which no index holds."""
-    return bool(path) and not path.startswith(b"/") and b".git" not in path.split(b"/")
+    """Whether a captured path has an entry: inside the workspace, no part of it ``.git``, short enough for git to look at.
+
+    What has none is looked at by every scan.
+    """
+    return bool(path) and not path.startswith(b"/") and len(path) < LONGEST_PLAIN_PATH and b".git" not in path.split(b"/")
 
 
 def index_mode(state: Present) -> int:
@@ -172,6 +182,11 @@ def index_mode(state: Present) -> int:
     if state.kind == "link":
         return 0o120000
     return 0o100755 if state.mode & 0o100 else 0o100644
+
+
+def _aged(entry: IndexEntry, recent_s: int) -> IndexEntry:
+    """The entry without stat data if it changed within the last second: git compares whole seconds, a chmod in the same one is unseen."""
+    return entry if int.from_bytes(entry.stat[:4], "big") < recent_s else entry._replace(stat=ZERO_STAT)
 
 
 def _is_entry(data: bytearray, start: int) -> bool:

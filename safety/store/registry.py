@@ -72,12 +72,12 @@ def real_path(path: bytes) -> bytes:
     return os.path.realpath(path)
 
 
-def find(home: Path, cwd: bytes) -> Entry | None:
-    """The recorded workspace that holds the folder, nearest first."""
-    path = real_path(cwd)
+def find(home: Path, cwd: bytes, too_wide: frozenset[bytes] = frozenset()) -> Entry | None:
+    """The recorded workspace that holds the folder, nearest first; one that is ``too_wide`` only holds itself."""
+    path = start = real_path(cwd)
     while True:
         entry = load(home, key_of(path))
-        if entry is not None and entry.root == path:
+        if entry is not None and entry.root == path and (path == start or path not in too_wide):
             return entry
         parent = os.path.dirname(path)
         if parent == path:
@@ -85,14 +85,14 @@ def find(home: Path, cwd: bytes) -> Entry | None:
         path = parent
 
 
-def locate(home: Path, cwd: bytes) -> Entry:
-    """The workspace of a folder, recorded or not yet."""
-    entry = find(home, cwd)
+def locate(home: Path, cwd: bytes, too_wide: frozenset[bytes] = frozenset()) -> Entry:
+    """The workspace of a folder, recorded or not yet. ``too_wide``: folders that are never the workspace of what is below them."""
+    entry = find(home, cwd, too_wide)
     if entry is not None:
         return entry
     path = real_path(cwd)
     root = find_root(path)
-    if root is not None:
+    if root is not None and (real_path(root) == path or real_path(root) not in too_wide):
         repository = open_repository(root)
         if repository is not None and repository.problem is None and not repository.bare:
             return Entry(real_path(root), key_of(real_path(root)), key_of(real_path(repository.common_dir)))

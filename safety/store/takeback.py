@@ -7,7 +7,7 @@ branch switch, and which of a git directory's files are decided one by one (conf
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
@@ -19,7 +19,7 @@ from safety.store.place import Place
 from safety.store.chunks import read_text
 from safety.store.gitstate import GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
-from safety.store.restore import KEPT, RESTORED, FilePlanner, Merge, Piece, Plan, Step
+from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree
 from safety.types import ABSENT, ObjectId, PathState, Present
@@ -49,7 +49,7 @@ class Whole:
 
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
-    def job(self, identity: str, record: dict[str, object]) -> Job:
+    def job(self, identity: str, record: Mapping[str, object]) -> Job:
         return Job(identity, self.files.steps, self.git, self.now, self.theirs, record)
 
 
@@ -71,14 +71,14 @@ class Planner:
         own = {member.common + b"/" + name for member in (*members, *broken) for name in MADE_BY_GIT}
         chosen = [replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces]
         plan = files.plan(chosen, self._branch_rule(pieces) if only is None else lambda *_: None)
-        plan = replace(plan, steps=tuple(sorted([*plan.steps, *self._log_steps(members, pieces)], key=lambda step: step.path)))
         git: list[tuple[MemberPlace, GitPlan]] = []
         kept = frozenset(step.path for step in plan.steps if step.verb == KEPT)
         held: set[bytes] = set()
         git.extend((member, GitPlan(member.path, GitValue(False), GitValue(True), repair=True)) for member in broken)
         for member in members:
             git_plan = self._plan_member(member, pieces, kept)
-            git_plan = replace(git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)))
+            if not (git_plan.lay_back or git_plan.take_away):
+                git_plan = replace(git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)), logs=self._logs(member, pieces))
             held |= git_plan.held_paths
             if git_plan.acts or git_plan.kept:
                 git.append((member, git_plan))
@@ -122,23 +122,22 @@ class Planner:
                         found.setdefault(name, place)
         return [found[name] for name in sorted(found)]
 
-    def _log_steps(self, members: Sequence[MemberPlace], pieces: Sequence[Piece]) -> Iterable[Step]:
+    def _logs(self, member: MemberPlace, pieces: Sequence[Piece]) -> dict[bytes, tuple[bytes, bytes]]:
         """Reflogs are append-only: one that the agent cut or deleted gets its lines back, under what was appended since."""
-        for member in members:
-            for path in sorted({path for piece in pieces for path in piece.paths}):
-                inside = path.startswith((member.own + b"/logs/", member.common + b"/logs/"))
-                if not inside or path.endswith(b"/" + STASH_LOG):
-                    continue
-                now = lines = self._read(self.now, path)
-                for piece in reversed(pieces):
-                    if path not in piece.paths:
-                        continue
-                    before, after = self._read(Snapshot(self.place.odb, piece.before), path), self._read(Snapshot(self.place.odb, piece.after), path)
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for path in sorted({path for piece in pieces for path in piece.paths}):
+            inside = path.startswith((member.own + b"/logs/", member.common + b"/logs/"))
+            if not inside or path.endswith(b"/" + STASH_LOG):
+                continue
+            now = lines = left = self._read(self.now, path)
+            for piece in reversed(pieces):
+                if path in piece.paths:
+                    before, after = (self._read(Snapshot(self.place.odb, tree), path) for tree in (piece.before, piece.after))
                     if not after.startswith(before) and lines.startswith(after):
-                        lines = before + lines[len(after) :]
-                if lines != now:
-                    ours, blob = self.now.state(path), self.place.odb.write("blob", lines)
-                    yield Step(path, RESTORED, ours, Present("file", ours.mode if isinstance(ours, Present) else 0o644, blob), "reflog")
+                        lines, left = before + lines[len(after) :], after
+            if lines != now:
+                found[path] = (lines[: len(lines) - len(now) + len(left)], left)
+        return found
 
     def _worktree_notes(self, member: MemberPlace, pieces: Sequence[Piece]) -> list[str]:
         """Linked work trees outside the workspace that came or went: their files are in no snapshot of this workspace."""
@@ -180,20 +179,31 @@ class Planner:
             # the work tree was removed but not its git directory (a submodule): its index was not looked at then
             values = {tree: replace(value, index={}, raw_index=None) for tree, value in values.items()}
         sides = [(values[piece.before], values[piece.after]) for piece in pieces]
-        return plan_git(member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces[0].before))
+        return plan_git(member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces))
 
-    def _around(self, member: MemberPlace, kept: frozenset[bytes], before: ObjectId | None) -> Surroundings:
+    def _around(self, member: MemberPlace, kept: frozenset[bytes], pieces: Sequence[Piece]) -> Surroundings:
         common = absolute_path(self.place.root, member.common)
-        elsewhere = self._branches_elsewhere(member, before) if os.path.isdir(common) else frozenset()
+        elsewhere = self._branches_elsewhere(member, pieces[0].before) if os.path.isdir(common) else frozenset()
         root = self.place.root + b"/" + member.path if member.path else self.place.root
         prefix = member.path + b"/" if member.path else b""
         return Surroundings(
             elsewhere=elsewhere,
+            elsewhere_then=self._branches_elsewhere_then(member, pieces[-1].after),
             is_ancestor=self._is_ancestor,
             paths_differ=lambda a, b: frozenset(prefix + path for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))),
+            was_stashed_here=lambda entry: self._was_head(member, entry),
             kept_paths=kept,
             jj=os.path.isdir(root + b"/.jj"),
         )
+
+    def _was_head(self, member: MemberPlace, entry: bytes) -> bool:
+        """Whether a stash entry's first parent was ever this work tree's HEAD, by its log."""
+        try:
+            parents = self.place.odb.read_commit(bytes.fromhex(entry.decode())).parents
+        except (ObjectMissing, ObjectCorrupt, ValueError):
+            return True
+        heads = self._read(self.now, member.own + b"/logs/HEAD")
+        return not heads or not parents or parents[0].hex().encode() in heads
 
     def _branches_elsewhere(self, member: MemberPlace, before: ObjectId | None) -> frozenset[bytes]:
         """Branches that other work trees have checked out; not those of work trees in here that the agent made and that will go."""
@@ -207,6 +217,16 @@ class Planner:
                 continue
             found.update(head.branches)
         return frozenset(found)
+
+    def _branches_elsewhere_then(self, member: MemberPlace, tree: ObjectId) -> frozenset[bytes]:
+        """Branches that other work trees had checked out in a snapshot, by their HEAD files."""
+        snapshot = Snapshot(self.place.odb, tree)
+        heads = [member.common + b"/HEAD"] if member.own != member.common else []
+        for name in snapshot.git_files(member.common):
+            if name.startswith(b"worktrees/") and name.endswith(b"/HEAD") and name.count(b"/") == 2 and member.common + b"/" + name[:-5] != member.own:
+                heads.append(member.common + b"/" + name)
+        texts = (self._read(snapshot, head) for head in heads)
+        return frozenset(text[5:].strip() for text in texts if text.startswith(b"ref:"))
 
     def _is_ancestor(self, first: bytes, second: bytes) -> bool:
         if first == second:

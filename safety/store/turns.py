@@ -28,6 +28,7 @@ class Pending:
     declared: list[str] | None
     started_ms: int
     deferred: bool = False
+    command: str = ""
 
 
 @dataclass

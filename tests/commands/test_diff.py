@@ -41,7 +41,12 @@ def git_apply(folder: Path, patch: bytes, *args: str) -> None:
         cwd=folder,
         input=patch,
         capture_output=True,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_CONFIG_NOSYSTEM": "1"},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": "/nonexistent",
+            "GIT_CEILING_DIRECTORIES": str(folder.parent),
+            "GIT_CONFIG_NOSYSTEM": "1",
+        },
     )
     assert done.returncode == 0, done.stderr.decode() + patch.decode("utf-8", "replace")
 
@@ -140,8 +145,8 @@ def test_export_makes_the_same_change_elsewhere(work: Work, tmp_path: Path) -> N
     work.agent_does(
         "sed -i 's/line 3/LINE 3/; $d' a.txt; printf 'no end' >b.txt; chmod +x b.txt; rm src/app.py gone.bin blank; "
         "head -c 5000 /dev/urandom >bin; printf '\\0new' >new.bin; : >empty; ln -sfn b.txt link; rm to-file; echo f >to-file; "
-        "mv src/lib/util.py moved.py; printf 'one\\r\\n2\\r\\n' >crlf; echo y >'sp ace'; echo z >'quo\"te\ttab'; mkdir -p d/e; echo d >d/e/f; "
-        "rm tool.sh; mkdir tool.sh; echo in >tool.sh/in"
+        "mv src/lib/util.py moved.py; printf 'one\\r\\n2\\r\\n' >crlf; echo y >'sp ace'; echo z >'quo\"te\ttab'; mkdir -p d/e; "
+        "echo d >d/e/f; rm tool.sh; mkdir tool.sh; echo in >tool.sh/in"
     )
 
     report = exported(work)

@@ -128,16 +128,18 @@ def test_two_agents_at_once(work: Work) -> None:
     first, second = work.talk("s1", "Claude Code"), work.talk("s2", "Codex")
     first.turn_start("one")
     second.turn_start("two")
-    with work.step(first, paths=["b.txt"]):
-        with work.step(second, paths=["src/app.py"]):
-            work.write("b.txt", "one\n")
-            work.write("src/app.py", "two\n")
+    with work.step(first, paths=["b.txt"]), work.step(second, paths=["src/app.py"]):
+        work.write("b.txt", "one\n")
+        work.write("src/app.py", "two\n")
     first.turn_end()
     second.turn_end()
 
     rows = {row.handle: row for row in rows_of(work, stat=True) if row.actor == "agent"}
 
-    assert {handle: [line.path for line in row.changes] for handle, row in rows.items()} == {"t1": [b"b.txt"], "t2": [b"src/app.py"]}
+    assert {handle: [line.path for line in row.changes] for handle, row in rows.items()} == {
+        "t1": [b"b.txt"],
+        "t2": [b"src/app.py"],
+    }
 
 
 def test_commit_of_a_turn(work: Work) -> None:

@@ -43,7 +43,12 @@ def test_every_kind_of_change(work: Work) -> None:
 
     report = shown(work)
 
-    assert (report.title.handle, report.title.prompt, report.title.agent, report.title.session) == ("t1", "all sorts", "Claude Code", "s1")
+    assert (report.title.handle, report.title.prompt, report.title.agent, report.title.session) == (
+        "t1",
+        "all sorts",
+        "Claude Code",
+        "s1",
+    )
     assert lines(report) == [
         (b"a.txt", "modified", 1, 1),
         (b"b.txt", "mode", 0, 0),
@@ -79,7 +84,11 @@ def test_calls_and_certainty(work: Work) -> None:
     ]
     assert {line.path: line.certainty for line in report.changes} == {b"b.txt": "declared", b"src/app.py": "scanned"}
     one = shown(work, "t1.2")
-    assert (one.title.handle, [call.handle for call in one.calls], [line.path for line in one.changes]) == ("t1.2", ["t1.2"], [b"src/app.py"])
+    assert (one.title.handle, [call.handle for call in one.calls], [line.path for line in one.changes]) == (
+        "t1.2",
+        ["t1.2"],
+        [b"src/app.py"],
+    )
     with pytest.raises(UnknownHandle):
         shown(work, "t1.3")
 
@@ -207,7 +216,7 @@ def test_running_turn(work: Work) -> None:
 
 def test_names_that_are_no_text(work: Work) -> None:
     """Paths are bytes; git directories inside odd names are no matter."""
-    name = b"od\xff \"d\n.git"
+    name = b'od\xff "d\n.git'
     with work.turn() as talk, work.step(talk):
         work.write(name, "x\n")
 

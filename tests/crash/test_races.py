@@ -32,16 +32,15 @@ def test_save_between_check_and_exchange(repo: RepoBuilder, act: str, save: Call
     """A save right before the exchange is still there afterwards. Rule: exchange, verify what came out, else swap back."""
     repo.agent_runs(act)
     command = Command(("undo", "--json"), repo.root, repo.env)
-    waiting = inject.held_up(command, "renameat2", 1, 700)
     names = set(os.listdir(repo.root))
-    until = time.monotonic() + 5
-    while time.monotonic() < until and set(os.listdir(repo.root)) <= names:
-        time.sleep(0.005)
-    time.sleep(0.1)
-    save(repo)
-    repo.ledger.note(b"the user's save\n", "the user's save")
-
-    done = waiting.wait()
+    with inject.held_up(command, "renameat2", 1, 700) as undo:
+        until = time.monotonic() + 5
+        while time.monotonic() < until and set(os.listdir(repo.root)) <= names:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        save(repo)
+        repo.ledger.note(b"the user's save\n", "the user's save")
+        done = undo.wait()
 
     assert done.code in (0, 3), done.text
     assert repo.read("b.txt") == "the user's save\n", done.text

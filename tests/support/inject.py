@@ -12,7 +12,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,8 +130,9 @@ def kill(command: Command, point: Point) -> tuple[Result, bool]:
     return result, "killed by SIGKILL" in log
 
 
-def held_up(command: Command, calls: str, number: int, delay_ms: int) -> Forked:
-    """Starts the command so that it waits before its ``number``-th call of these; strace ends with it."""
+@contextmanager
+def held_up(command: Command, calls: str, number: int, delay_ms: int) -> Iterator[Forked]:
+    """The command, started so that it waits before its ``number``-th call of these. The block waits for its end."""
     ready, go = os.pipe()
     child = Forked(command.args, command.cwd, command.env, command.stdin, gate=lambda: _wait(ready, go))
     os.close(ready)
@@ -144,4 +146,7 @@ def held_up(command: Command, calls: str, number: int, delay_ms: int) -> Forked:
     assert b"attached" in tracer.stderr.readline()
     os.write(go, b"x")
     os.close(go)
-    return child
+    yield child
+    tracer.stderr.read()
+    tracer.wait()
+    tracer.stderr.close()

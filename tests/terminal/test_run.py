@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -96,9 +96,8 @@ def terminal(repo: RepoBuilder) -> Iterator[Callable[..., Terminal]]:
     """Starts ``git safety run`` (or, with ``shell``, an interactive shell) in the repository, on a terminal."""
     opened: list[Terminal] = []
 
-    def start(*words: str, shell: bool = False, by_git: bool = False) -> Terminal:
-        product = ["git", "safety"] if by_git else PRODUCT
-        command = ["bash", "--norc", "--noprofile", "-i"] if shell else [*product, "run", *words]
+    def start(*words: str, shell: bool = False, parent: Sequence[str] = ()) -> Terminal:
+        command = ["bash", "--norc", "--noprofile", "-i"] if shell else [*parent, *PRODUCT, "run", *words]
         opened.append(Terminal(command, repo.root, {**repo.env, "PS1": "$ "}))
         return opened[-1]
 
@@ -260,24 +259,37 @@ def test_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal], repo
     assert repo.read("a.txt") == NINE_LINES
 
 
-def test_ctrl_c_under_git_reaches_the_command_once(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
-    """``git safety run``: git relays the signal it got to us, which must not become a second Ctrl-C for the command."""
-    folder = Path(repo.env["HOME"], "bin")
-    folder.mkdir()
-    (folder / "git-safety").write_text(f'#!/bin/sh\nexec {shlex.join(PRODUCT)} "$@"\n')
-    (folder / "git-safety").chmod(0o755)
-    repo.env["PATH"] = f"{folder}:{repo.env['PATH']}"
+#: A parent that relays a signal to its child as git does, but late enough not to be taken for the terminal's own.
+RELAY = """
+import os, select, signal, subprocess, sys
+def relay(number, frame):
+    select.select([], [], [], 0.3)
+    child.send_signal(number)
+    os.write(1, b"relayed to %d.\\n" % child.pid)
+child = subprocess.Popen(sys.argv[1:])
+signal.signal(signal.SIGINT, relay)
+sys.exit(child.wait())
+"""
+
+
+def test_relayed_ctrl_c_reaches_the_command_once(terminal: Callable[..., Terminal]) -> None:
+    """``git safety run``: git relays to us the signal that the terminal sent to all, which must not become a second Ctrl-C."""
     script = "import os, signal, sys\nsignal.signal(signal.SIGINT, lambda *a: os.write(1, b'caught\\n'))\n"
-    script += "print('ready', flush=True)\nsys.stdin.readline()\nsys.stdin.readline()\nprint('bye')\n"
-    window = terminal("--", sys.executable, "-c", script, by_git=True)
+    script += "signal.signal(signal.SIGUSR1, lambda *a: os.write(1, b'after\\n'))\n"
+    script += "print('ready', flush=True)\nsys.stdin.readline()\nprint('bye')\nsys.exit(4)\n"
+    window = terminal("--", sys.executable, "-c", script, parent=[sys.executable, "-c", RELAY])
     window.shows("ready")
 
     window.types("\x03")
-    window.shows("caught")
-    window.types("\n\n")
-    window.ends()
+    window.shows("relayed to ")
+    window.shows(".\n")
+    # Signals are taken in the order of their numbers: with this one passed on, the other was passed on too, or never will be.
+    os.kill(int(window.seen.partition("relayed to ")[2].partition(".")[0]), signal.SIGUSR1)
+    window.shows("after")
+    window.types("\n")
 
-    assert (window.seen.count("caught"), window.seen.count("bye")) == (1, 1)
+    assert window.ends() == 4
+    assert window.seen.count("caught") == 1
 
 
 def test_ctrl_c_that_kills_the_command(terminal: Callable[..., Terminal]) -> None:

@@ -23,21 +23,22 @@ from safety.store.anchors import rebuild_anchor
 from safety.store.apply import journal_file
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
 from safety.store.capture import Draft, declared, everything
-from safety.store.lock import hold
-from safety.store.place import NO_LIMITS, Limits, Place
-from safety.store.oplog import OpLog, Operation, Record
 from safety.store.fsck import repair_head
+from safety.store.lock import hold
+from safety.store.oplog import Operation, OpLog, Record
 from safety.store.packs import store_size, taking_part
+from safety.store.place import NO_LIMITS, Limits, Place
 from safety.store.privateindex import PrivateIndex
 from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
 from safety.store.snapshot import changes
-from safety.store.turns import Pending, Sessions, SessionState
+from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
 
 Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
 REPACK_AT = 1500
-DEAD_AFTER_MS = 12 * 3_600_000
+DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves other sessions' changes unexplained
+RUN_PREFIX = "run-"
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
@@ -119,8 +120,11 @@ class Session:
 
         return self._guarded(work, TurnStart())
 
-    def pre(self, call: Call) -> Decision:
-        """The state before a tool call; opens a turn if none is. Denies only what could not be protected under ``fail_closed``."""
+    def pre(self, call: Call, prompt: str = "") -> Decision:
+        """The state before a tool call; opens a turn (for ``prompt``) if none is.
+
+        Denies only what could not be protected under ``fail_closed``.
+        """
         failed = Decision("deny", "git-safety could not take a snapshot, and fail_closed is set") if self.fails_closed else Decision()
 
         def work() -> Decision:
@@ -129,7 +133,7 @@ class Session:
                 return Decision()
             paths = captured_paths(self.place, call)
             if not state.is_open:
-                self._open_turn(state, "")
+                self._open_turn(state, prompt)
                 outside = tuple(path for path in paths or () if path.startswith(b"/"))
                 if outside or self.place.declared_only:
                     self._checkpoint(paths or (), state)
@@ -152,13 +156,16 @@ class Session:
         """The state after a tool call: what changed since is the call's own."""
         self._guarded(lambda: self._post(call, error), None)
 
-    def turn_end(self) -> Feedback | None:
-        """Closes the turn; twice is once. What changed after the last call's end is recorded as unattributed."""
+    def turn_end(self, *, scan: bool = True) -> Feedback | None:
+        """Closes the turn; twice is once. What changed after the last call's end is recorded as unattributed.
+
+        ``scan`` False: the last call has ended just now, there was no time for anything else.
+        """
 
         def work() -> None:
             state = self.sessions.load(self.id)
             if state.is_open:
-                self._close_turn(state)
+                self._close_turn(state, scan=scan)
 
         self._guarded(work, None)
         try:
@@ -171,9 +178,16 @@ class Session:
         """Messages for the model when its folder changed; none yet."""
         return []
 
-    def end(self) -> None:
-        """The conversation is over: an open turn is closed."""
-        self.turn_end()
+    def end(self, *, scan: bool = True) -> None:
+        """The conversation is over: an open turn is closed, and of a finished ``run`` nothing but the log stays."""
+        self.turn_end(scan=scan)
+        if self.is_run:
+            self.sessions.drop(self.id)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether this process is the agent, so that its death ends the call."""
+        return self.id.startswith(RUN_PREFIX)
 
     def take_notices(self) -> list[str]:
         """Texts for the user that have gathered, each once."""
@@ -250,7 +264,7 @@ class Session:
 
     def open_turns(self) -> list[SessionState]:
         """Sessions of this workspace whose turn is running."""
-        return [state for state in self.sessions.all() if state.is_open and self.now_ms() - state.heard_ms < DEAD_AFTER_MS]
+        return [state for state in self.sessions.all() if state.is_open and self._is_alive(state)]
 
     def append(self, tree: bytes, record: Record) -> Operation:
         """Publishes an operation. The caller holds the lock."""
@@ -280,9 +294,14 @@ class Session:
         return everything(self.place, before, limits) if not self.place.declared_only else declared(self.place, before, [])
 
     def _open_calls(self) -> list[OpenCall]:
-        """Calls between PRE and POST in every session; one that was not heard of for half a day is taken for dead."""
-        alive = [state for state in self.sessions.all() if self.now_ms() - state.heard_ms < DEAD_AFTER_MS or state.session == self.id]
-        return [call for state in alive for call in state.open_calls()]
+        """Calls between PRE and POST in every session that is alive."""
+        return [call for state in self.sessions.all() if self._is_alive(state) for call in state.open_calls()]
+
+    def _is_alive(self, state: SessionState) -> bool:
+        """A ``run`` lives as long as its process; of a hook's harness no process is known, only when it was heard last."""
+        if state.session == self.id:
+            return True
+        return is_running(state.process) if state.process else self.now_ms() - state.heard_ms < DEAD_AFTER_MS
 
     def _actor(self) -> str:
         return actor_between_calls(self._open_calls(), bool(self.open_turns()))
@@ -315,6 +334,8 @@ class Session:
 
     def _save(self, state: SessionState) -> None:
         state.heard_ms = self.now_ms()
+        if self.is_run:
+            state.process = own_process()
         if self.agent:
             state.agent = dict(self.agent)
         self.sessions.save(state)
@@ -392,13 +413,15 @@ class Session:
         owners = settle_owners(pairs)
         return {item.id: owners[item.id] for item in group}
 
-    def _close_turn(self, state: SessionState) -> None:
+    def _close_turn(self, state: SessionState, *, scan: bool = True) -> None:
         """Late calls lose their claim, what changed since the last end is recorded, and the turn gets its closing record."""
         for call_id in list(state.pending):
             state.finish(call_id, "late")
+        late = bool(state.pending)
         state.pending.clear()
         self.sessions.save(state)
-        self._checkpoint(None, state)
+        if scan or late:
+            self._checkpoint(None, state)
         head = self.log.head()
         if head is not None:
             owners: Mapping[str, Mapping[bytes, str]] = {}
@@ -450,6 +473,7 @@ class Session:
             stamp.touch()
         if age_ms >= TIDY_EVERY_MS or store_size(self.place.store_dir).own_bytes > rules.max_bytes:
             tidy(self.place.git, self.place.odb, rules, self.now_ms())
+            self.sessions.drop_older_than(self.now_ms() - rules.max_age_ms)
             stamp.touch()
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from safety.commands.args import RecoverArgs
 from safety.commands import carry
+from safety.commands.args import RecoverArgs
 from safety.commands.ondisk import on_disk
 from safety.commands.report import PathLine, Report, TextReport, UndoReport, Verb
 from safety.session import Session

@@ -13,8 +13,9 @@ from safety.commands.selection import open_book, select
 from safety.commands.uncovered import uncovered_line
 from safety.faults import SafetyError
 from safety.session import Session
+from safety.store.capture import declared
 from safety.store.history import find_operation, parse_handle
-from safety.store.oplog import OpLog, UnknownHandle
+from safety.store.oplog import OpLog, Record, UnknownHandle
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot, changes
 from safety.store.takeback import Planner
@@ -29,10 +30,11 @@ class UnknownPath(SafetyError):
 
 @dataclass(frozen=True)
 class Moment:
-    """The snapshot to go back to, and how to call it: ``before t14``."""
+    """The snapshot to go back to, and how to call it: ``before t14``. ``parts``: what the turn did that it comes before."""
 
     tree: ObjectId | None
     words: str
+    parts: tuple[Piece, ...] = ()
 
 
 def run(session: Session, args: RestoreArgs) -> Report:
@@ -44,29 +46,41 @@ def run(session: Session, args: RestoreArgs) -> Report:
         finished = recover(session)
         # The moment is looked up first: what is there now becomes an operation of its own.
         moment = _moment(session, args)
-        session.refresh(unlimited=True)
         only = [relative(session, path) for path in args.paths]
-        head = session.log.head()
-        now = None if head is None else head.tree
-        piece = Piece("", moment.tree, now or b"", _paths(session, now, moment.tree, only))
+        session.refresh(unlimited=True)
+        _look_at(session, [path for path in only if path.startswith(b"/")])
         subject = f"{', '.join(_shown(path) for path in only[:3])}{' ...' if len(only) > 3 else ''} as {moment.words}"
         report = UndoReport(root=session.root, action="restore", subject=subject, notices=finished, dry_run=args.dry_run)
-        unknown = _unknown(session, moment.tree, now, only, piece)
-        whole = Planner(session.place, now).plan([piece], only=[b""])  # git state aside
-        report = replace(report, plan_token=whole.token)
-        if args.plan and args.plan != whole.token:
-            return replace(
-                report,
-                nothing="something changed since that plan was shown",
-                exit_code=4,
-                hints=(Hint("Look again", "git safety restore --dry-run"),),
-            )
-        if not whole.acts and not unknown and not any(step.verb != "unchanged" for step in whole.files.steps):
-            return replace(report, nothing=f"nothing to restore: what is there is {subject}", exit_code=4)
-        if args.dry_run or not whole.acts:
-            return _said(lines_of(session, report, whole, [piece]), unknown)
-        report = replace(report, hints=(Hint("Take this back", "git safety redo"),))
-        return _said(carry_out(session, whole, report, kind="restore", undoes=[], parts=[piece]), unknown)
+        return _restore(session, args, moment, only, report)
+
+
+def _restore(session: Session, args: RestoreArgs, moment: Moment, only: Sequence[bytes], report: UndoReport) -> UndoReport:
+    head = session.log.head()
+    now = None if head is None else head.tree
+    parts = _parts(session, now, moment, only)
+    whole = Planner(session.place, now).plan(parts, only=[b""])  # git's state aside
+    report = replace(report, plan_token=whole.token)
+    if args.plan and args.plan != whole.token:
+        again = Hint("Look again", "git safety restore --dry-run")
+        return replace(report, nothing="something changed since that plan was shown", exit_code=4, hints=(again,))
+    unknown = _unknown(session, moment.tree, only, parts)
+    if not whole.acts and not unknown and not any(step.verb != "unchanged" for step in whole.files.steps):
+        return replace(report, nothing=f"nothing to restore: what is there is {report.subject}", exit_code=4)
+    if args.dry_run or not whole.acts:
+        return _said(lines_of(session, report, whole, parts), unknown)
+    report = replace(report, hints=(Hint("Take this back", "git safety redo"),))
+    return _said(carry_out(session, whole, report, kind="restore", undoes=[], parts=parts), unknown)
+
+
+def _look_at(session: Session, outside: Sequence[bytes]) -> None:
+    """Records what is now at named paths outside the workspace that are known already; a refresh looks inside only."""
+    head = session.log.head()
+    if not outside or head is None:
+        return
+    snapshot = Snapshot(session.log.odb, head.tree)
+    draft = declared(session.place, head.tree, [path for path in outside if not isinstance(snapshot.state(path), Unknown)])
+    if draft.is_change:
+        session.append(draft.tree, Record(session.new_id(), "checkpoint", "user", scope=tuple(outside)))
 
 
 def _said(report: UndoReport, unknown: Sequence[PathLine]) -> UndoReport:
@@ -83,7 +97,9 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
     log = session.log
     if args.when != "at":
         chosen = select(open_book(session), args.handle)
-        return Moment(chosen.before if args.when == "before" else chosen.after, f"{args.when} {chosen.handle}")
+        if args.when == "before":
+            return Moment(chosen.before, f"before {chosen.handle}", chosen.parts)
+        return Moment(chosen.after, f"after {chosen.handle}")
     if args.at_ms is None:
         if parse_handle(args.handle) is not None:
             chosen = select(open_book(session), args.handle)
@@ -101,39 +117,46 @@ def _tree_at(log: OpLog, at_ms: int) -> ObjectId:
     raise UnknownHandle("nothing is recorded from that time or before", "git safety log")
 
 
+def _parts(session: Session, now: ObjectId | None, moment: Moment, only: Sequence[bytes]) -> list[Piece]:
+    """What is to be taken back so that the named paths are as they were then. Raises UnknownPath.
+
+    What the snapshot before a turn does not know (a file outside the workspace, say) is taken from before its first change.
+    """
+    odb = session.log.odb
+    then = Snapshot(odb, moment.tree)
+    paths = _paths(session, now, moment.tree, only)
+    if now is None:
+        return []
+    later: dict[bytes, ObjectId | None] = {}
+    for part in moment.parts:
+        for path in part.paths:
+            if is_below(path, only) and path not in later and isinstance(then.state(path), Unknown):
+                later[path] = part.before
+    parts = [Piece("", moment.tree, now, tuple(path for path in paths if path not in later))]
+    return parts + [Piece("", tree, now, (path,)) for path, tree in later.items()]
+
+
 def _paths(session: Session, now: ObjectId | None, then: ObjectId | None, only: Sequence[bytes]) -> tuple[bytes, ...]:
     """What differs at and below the named paths, git directories left out. Raises UnknownPath."""
-    paths = tuple(
-        path
-        for path in changes(session.log.odb, then, now, ("work", "private"))
-        if is_below(path, only) and b".git" not in path.split(b"/")
-    )
+    differing = changes(session.log.odb, then, now, ("work", "private"))
+    paths = tuple(path for path in differing if is_below(path, only) and b".git" not in path.split(b"/"))
     sides = [Snapshot(session.log.odb, tree) for tree in (then, now)]
     for one in only:
         if b".git" in one.split(b"/"):
             raise UnknownPath(f"{_shown(one)} is git's own; restore leaves it alone", "git safety undo -h")
-        if (
-            one
-            and not any(is_below(path, [one]) for path in paths)
-            and all(isinstance(side.state(one), Absent) for side in sides)
-        ):
-            raise UnknownPath(
-                f"{_shown(one)} was not there then and is not there now", f"git safety find {_shown(one.rpartition(b'/')[2])}"
-            )
+        was_there = not one or any(is_below(path, [one]) for path in paths)
+        if not was_there and all(isinstance(side.state(one), Absent) for side in sides):
+            name = _shown(one.rpartition(b"/")[2])
+            raise UnknownPath(f"{_shown(one)} was not there then and is not there now", f"git safety find {name}")
     return paths
 
 
-def _unknown(
-    session: Session, then: ObjectId | None, now: ObjectId | None, only: Sequence[bytes], piece: Piece
-) -> list[PathLine]:
+def _unknown(session: Session, then: ObjectId | None, only: Sequence[bytes], parts: Sequence[Piece]) -> list[PathLine]:
     """The named paths whose old content no snapshot holds, where nothing of the plan says so."""
     snapshot = Snapshot(session.log.odb, then)
-    lines = []
-    for one in only:
-        state = snapshot.state(one) if one else None
-        if isinstance(state, Unknown) and one not in piece.paths:
-            lines.append(uncovered_line(one, state.reason, state.size))
-    return lines
+    planned = {path for part in parts for path in part.paths}
+    states = ((one, snapshot.state(one)) for one in only if one and one not in planned)
+    return [uncovered_line(one, state.reason, state.size) for one, state in states if isinstance(state, Unknown)]
 
 
 def _shown(path: bytes) -> str:

@@ -13,8 +13,8 @@ from safety.plumbing.run import Git
 from safety.runtime.config import Settings, load_settings
 from safety.session import Session, state_folder
 from safety.store import registry
-from safety.store.place import Limits, Place
 from safety.store.oplog import ID_LETTERS, OpLog
+from safety.store.place import Limits, Place
 from safety.store.seed import create_store
 
 Progress = Callable[[str, int, int], None]

@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from safety.faults import SafetyError
-from safety.plumbing.index import IndexCorrupt, IndexEntry, IndexFile, IndexUnsupported, changed, forget_racy_stat, parse_index, serialize_index
+from safety.plumbing.index import (
+    IndexCorrupt,
+    IndexEntry,
+    IndexFile,
+    IndexUnsupported,
+    changed,
+    forget_racy_stat,
+    parse_index,
+    serialize_index,
+)
 from safety.plumbing.odb import hash_object
 from safety.plumbing.refs import (
     NULL_HEX,
@@ -33,11 +42,11 @@ from safety.plumbing.refs import (
     write_stash,
 )
 from safety.store.anchors import send_back
-from safety.store.place import Place
 from safety.store.exchange import Exchanger, Moved
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.store.gitstate import GitPlan, GitValue, Group
 from safety.store.members import MemberPlace, absolute_path, member_place
+from safety.store.place import Place
 from safety.store.restore import KEPT, MERGED, REMOVED, RESTORED, Step
 from safety.store.snapshot import Snapshot
 from safety.types import ABSENT, Absent, ObjectId, PathState, Present, Unknown

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from safety.store.attribution import AGENT_ACTORS, Owned, group_of_mixed, operations_of_turn, settle_owners, undone_turns
-from safety.store.oplog import OpLog, Operation, UnknownHandle
+from safety.store.oplog import Operation, OpLog, UnknownHandle
 from safety.store.pins import pins
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot, changes
-from safety.types import Absent, ObjectId, Present, Unknown
-
+from safety.types import Absent, ObjectId, Unknown
 
 GIT_STATE = b".git"  # stands for what git recorded beside the files it can be told by (an index entry, say)
 
@@ -129,13 +128,12 @@ def counts_of_turn(log: OpLog, turn: int) -> tuple[str, int, int, int] | None:
         for path in changes(log.odb, before.tree, operation.tree, ("work", "private")):
             if not item.owns(path, turn, None, unattributed=False):
                 continue
-            old, new = before.state(path), after.state(path)
+            new = after.state(path)
             if isinstance(new, Unknown):
                 uncovered += 1
             elif isinstance(new, Absent):
-                if isinstance(old, Present) and old.kind != "dir":
-                    removed.add(path)
-            elif new.kind != "dir":
+                removed.add(path)
+            else:
                 changed.add(path)
                 removed.discard(path)
     changed -= removed

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from safety.plumbing.index import ZERO_STAT, IndexEntry, IndexFile, serialize_index
 from safety.plumbing.run import Completed, Running

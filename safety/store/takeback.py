@@ -15,10 +15,10 @@ from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.refs import STASH_LOG
 from safety.plumbing.repo import other_worktrees
 from safety.store.apply import Job
-from safety.store.place import Place
 from safety.store.chunks import read_text
 from safety.store.gitstate import GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
+from safety.store.place import Place
 from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree

@@ -33,7 +33,10 @@ class Pending:
 
 @dataclass
 class SessionState:
-    """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known."""
+    """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
+
+    ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
+    """
 
     session: str
     agent: dict[str, str] = field(default_factory=dict)
@@ -43,6 +46,7 @@ class SessionState:
     started_ms: int = 0
     calls: int = 0
     heard_ms: int = 0
+    process: str = ""
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
 
@@ -78,11 +82,57 @@ class Sessions:
         temporary.write_text(json.dumps(asdict(state), ensure_ascii=True), encoding="ascii")
         os.replace(temporary, path)
 
+    def drop(self, session: str) -> None:
+        self.path(session).unlink(missing_ok=True)
+
+    def drop_older_than(self, heard_ms: int) -> None:
+        """Forgets conversations that were not heard of since."""
+        for state in self.all():
+            if state.heard_ms < heard_ms:
+                self.drop(state.session)
+
     def all(self) -> list[SessionState]:
         if not self.folder.is_dir():
             return []
         found = (_load(path) for path in sorted(self.folder.glob("*.json")))
         return [state for state in found if state is not None]
+
+
+def own_process() -> str:
+    """This process as ``boot pid start``: unlike a pid, never another one's."""
+    pid = os.getpid()
+    return f"{_boot()} {pid} {_started(pid)}"
+
+
+def is_running(process: str) -> bool:
+    """Whether the process of that description still runs, on this boot of this host."""
+    boot, pid, start = process.split(" ")
+    if boot != _boot():
+        return False
+    if start != "-":
+        return _started(int(pid)) == start
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "-"
+
+
+def _started(pid: int) -> str:
+    """The start time in clock ticks since boot (field 22 of stat; the name before it may hold anything), "-" where unknown."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return "-"
 
 
 def _load(path: Path) -> SessionState | None:

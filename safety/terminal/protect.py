@@ -115,7 +115,6 @@ class Protection:
             self.problem = f"{os.fsdecode(session.root)} is too wide to be watched as a whole; go to a folder in it"
             return
         self._session = session
-        session.turn_start(self._command)
         self._open_call()
         self.denied = bool(self.problem) and self.denied
 
@@ -123,7 +122,7 @@ class Protection:
         if self._session is not None:
             if self._call is not None:
                 self._close_call(error)
-            self._session.end()
+            self._session.end(scan=False)
             self._listen()
             self._session.close()
 
@@ -132,7 +131,7 @@ class Protection:
         self._calls += 1
         number = f"{self._session.id}.{self._calls}"
         self._call = Call(number, TOOL, {"command": self._command}, self._cwd, None, self._agent)
-        self._session.pre(self._call)
+        self._session.pre(self._call, self._command)
         self._listen()
 
     def _close_call(self, error: str = "") -> bool:

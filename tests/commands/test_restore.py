@@ -208,6 +208,21 @@ def test_a_pin_outlives_the_log(work: Work) -> None:
     assert work.read("b.txt") == "1\n"
 
 
+def test_a_file_outside_the_workspace(work: Work) -> None:
+    """What a tool named outside is restored too, also over an edit that no snapshot has seen yet."""
+    outside = work.root.parent / "outside.txt"
+    outside.write_text("before\n")
+    with work.turn() as talk, work.step(talk, paths=[str(outside)]):
+        outside.write_text("agent\n")
+    outside.write_text("mine\n")
+
+    report = restore.run(work.session, RestoreArgs(when="before", handle="t1", paths=(bytes(outside),)))
+
+    assert (report.exit_code, outside.read_text()) == (0, "before\n")
+    redo.run(work.session, RedoArgs())
+    assert outside.read_text() == "mine\n"
+
+
 def test_folder_without_git(plain: Work) -> None:
     """A plain folder is restored the same way."""
     plain.write("x", "1\n")

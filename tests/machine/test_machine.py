@@ -27,7 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.support.environment import isolated
 from tests.support.process import Forked, Result
 from tests.support.repo import RepoBuilder
-from tests.support.state import State, assert_same, dot_git_fingerprint
+from tests.support.state import assert_same, dot_git_fingerprint
 from tests.support.store import blob_id, content_of, fsck, reachable, store_git, stores, user_files
 
 STEPS_A_LIFE = 40
@@ -81,7 +81,8 @@ class Life(RuleBasedStateMachine):
         self.count = 0
         self.steps = 0
         self.session = 0
-        self.picture_before_undo: State | None = None
+        self.turns = 0
+        self.call_is_open = False
 
     # -- acting -----------------------------------------------------------------------------------------------------------------
 
@@ -208,10 +209,28 @@ class Life(RuleBasedStateMachine):
     @rule(calls=st.lists(changes, min_size=1, max_size=2), other=st.booleans())
     def agent_turn(self, calls: list[list[tuple[Any, ...]]], other: bool) -> None:
         self.session += other
-        self.quiet(lambda: self.hook("turn.pre", prompt="do"))
+        self.quiet(self.turn_begins)
         for steps in calls:
             self.shell_call(steps)
         self.quiet(lambda: self.hook("turn.post"))
+
+    def turn_begins(self) -> None:
+        self.turns += 1
+        self.hook("turn.pre", prompt="do")
+
+    @rule(calls=st.lists(changes, min_size=1, max_size=2))
+    def agent_turn_undone_at_once(self, calls: list[list[tuple[Any, ...]]]) -> None:
+        """When nobody else acts, undo gives exactly what was there before, and redo what was there after."""
+        before = self.repo.picture()
+        self.agent_turn(calls, other=False)
+        after = self.repo.picture()
+        if not self.call_is_open and before.differences(after):
+            done = self.product("undo", "--yes")
+            assert done.code == 0, f"undo: exit {done.code}\n{done.text}"
+            assert_same(before, self.repo.picture())
+            done = self.product("redo", "--yes")
+            assert done.code == 0, f"redo: exit {done.code}\n{done.text}"
+            assert_same(after, self.repo.picture())
 
     def shell_call(self, steps: list[tuple[Any, ...]]) -> None:
         self.count += 1
@@ -225,7 +244,7 @@ class Life(RuleBasedStateMachine):
     def agent_writes(self, name: str) -> None:
         self.count += 1
         call = {"call_id": f"c{self.count}", "tool": "write", "input": {"path": str(self.repo.path(name)), "content": ""}}
-        self.quiet(lambda: self.hook("turn.pre", prompt="do"))
+        self.quiet(self.turn_begins)
         self.quiet(lambda: self.hook("tool.execute.pre", **call))
         self.act("agent", [("write", name)])
         self.quiet(lambda: self.hook("tool.execute.post", **call, result=""))
@@ -235,7 +254,8 @@ class Life(RuleBasedStateMachine):
     def agent_dies_and_user_goes_on(self, steps: list[tuple[Any, ...]]) -> None:
         self.count += 1
         self.session += 1
-        self.hook("turn.pre", prompt="die")
+        self.call_is_open = True
+        self.turn_begins()
         self.hook("tool.execute.pre", call_id=f"c{self.count}", tool="shell", input={"command": "./step"})
         self.user_acts(steps)
         self.session += 1
@@ -244,7 +264,7 @@ class Life(RuleBasedStateMachine):
     def user_saves_during_a_call(self, name: str) -> None:
         self.count += 1
         call = {"call_id": f"c{self.count}", "tool": "write", "input": {"path": str(self.repo.path("a.txt")), "content": ""}}
-        self.hook("turn.pre", prompt="do")
+        self.turn_begins()
         self.hook("tool.execute.pre", **call)
         self.act("agent", [("write", "a.txt")])
         if name != "a.txt":
@@ -252,13 +272,9 @@ class Life(RuleBasedStateMachine):
         self.hook("tool.execute.post", **call, result="")
         self.hook("turn.post")
 
-    @rule()
-    def looks(self) -> None:
-        self.quiet(lambda: self.product("status"))
-
-    @rule()
-    def snapshot(self) -> None:
-        self.quiet(lambda: self.product("snapshot"))
+    @rule(verb=st.sampled_from(["status", "snapshot", "log", "diff"]))
+    def looks(self, verb: str) -> None:
+        self.quiet(lambda: self.product(verb))
 
     @rule()
     def undo(self) -> None:
@@ -272,13 +288,15 @@ class Life(RuleBasedStateMachine):
     def undo_some(self, count: int) -> None:
         self.product("undo", "--yes", "--now", "-n", str(count))
 
-    @rule(number=st.integers(1, 9))
-    def undo_an_older_turn(self, number: int) -> None:
-        self.product("undo", "--yes", "--now", "--turn", f"t{number}")
+    @precondition(lambda self: self.turns > 1)
+    @rule(back=st.integers(0, 6))
+    def undo_an_older_turn(self, back: int) -> None:
+        self.product("undo", "--yes", "--now", "--turn", f"t{max(1, self.turns - back)}")
 
-    @rule(number=st.integers(1, 9), name=path, when=st.sampled_from(["--before", "--after"]))
-    def restore(self, number: int, name: str, when: str) -> None:
-        self.product("restore", "--yes", when, f"t{number}", name)
+    @precondition(lambda self: self.turns > 0)
+    @rule(back=st.integers(0, 6), name=path, when=st.sampled_from(["--before", "--after"]))
+    def restore(self, back: int, name: str, when: str) -> None:
+        self.product("restore", "--yes", when, f"t{max(1, self.turns - back)}", name)
 
     @rule()
     def undo_then_redo(self) -> None:
@@ -308,7 +326,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.steps > 3)
     @rule(
         words=st.sampled_from(
-            [("undo", "--yes", "--now"), ("redo", "--yes"), ("snapshot",), ("store", "prune"), ("restore", "--before", "t1", ".")]
+            [("undo", "--yes", "--now"), ("redo", "--yes"), ("snapshot",), ("store", "prune"), ("undo", "--yes", "--turn", "t1")]
         ),
         after_ms=st.integers(5, 250),
     )

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from safety.commands.report import Hint, PathLine, UndoReport, Verb
+from safety.commands.uncovered import reason_text
 from safety.session import Session
 from safety.store.apply import Job, Outcome, read_journal, remaining, remove_journal, sweep_temporaries
 from safety.store.apply import carry_out as apply_job
@@ -21,12 +22,6 @@ from safety.store.takeback import Whole
 from safety.types import Absent, Present, Unknown
 
 _VERBS: dict[str, Verb] = {RESTORED: "restored", REMOVED: "removed", MERGED: "merged", UNCHANGED: "unchanged", KEPT: "kept", NOT_COVERED: "not covered"}
-_REASONS = {
-    "too-large": "over the size limit of snapshots", "call-budget": "over the budget of one capture", "special-file": "a pipe, socket or device",
-    "mount-point": "another file system", "unreadable": "could not be read", "ignored-directory": "an ignored dependency, build or cache folder",
-    "ignored-large": "ignored and large", "changed-while-reading": "changed while it was read", "deadline": "the capture ran out of time",
-    "lfs-objects": "large file objects of git-lfs",
-}  # fmt: skip
 
 
 def relative(session: Session, path: bytes) -> bytes:
@@ -43,12 +38,13 @@ def relative(session: Session, path: bytes) -> bytes:
     return real[len(root) + 1 :] if real.startswith(root + b"/") else real
 
 
-def carry_out(
-    session: Session, whole: Whole, report: UndoReport, *, kind: str, undoes: Sequence[str], parts: Sequence[Piece], turn: int = 0, close_turns: Sequence[int] = ()
-) -> UndoReport:
-    """Acts on the plan and records it. The caller holds the lock and has captured what is there now."""
-    record = {"kind": kind, "undoes": [*undoes, *(f"t{number}" for number in close_turns if undoes)]}
-    job = whole.job(session.new_id(), record)
+def carry_out(session: Session, whole: Whole, report: UndoReport, *, kind: str, undoes: Sequence[str], parts: Sequence[Piece]) -> UndoReport:
+    """Acts on the plan and records it. The caller holds the lock and has captured what is there now.
+
+    ``undoes`` are operation ids and turn handles that count as taken back from then on.
+    """
+    subject = report.subject or ", ".join(title.handle for title in report.titles)
+    job = whole.job(session.new_id(), {"kind": kind, "undoes": list(undoes), "subject": subject})
     outcome = apply_job(session.place, job, _progress(session))
     return _finish(session, job, outcome, whole, report, parts)
 
@@ -78,7 +74,8 @@ def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: 
     draft = after_apply(session.place, None if head is None else head.tree, touched, members)
     kept = tuple(step.path for step in outcome.steps if step.verb in (KEPT, NOT_COVERED))
     record = Record(job.id, str(job.record.get("kind", "undo")), "restore" if job.record.get("kind") == "restore" else "undo", session=session.id,
-                    undoes=tuple(job.record.get("undoes", ())), kept=kept, git_changed=draft.git_changed)
+                    undoes=tuple(job.record.get("undoes", ())), kept=kept, git_changed=draft.git_changed,
+                    summary=str(job.record.get("subject", "")))
     session.append(draft.tree, record)
     session.place.odb.sync()
     remove_journal(session.place)
@@ -122,7 +119,7 @@ def _line(session: Session, step: Step, before: Snapshot) -> PathLine:
     state = next((s for s in (step.ours, step.target) if isinstance(s, Unknown)), None)
     if step.verb == NOT_COVERED:
         reason = code
-        note = _REASONS.get(code, note)
+        note = reason_text(code)
         digits = step.note.partition(":")[2]
         size = int(digits) if digits.isdigit() and int(digits) else (state.size if state else None) or None
     elif step.verb == KEPT:

@@ -36,7 +36,8 @@ def run(session: Session, args: RedoArgs) -> Report:
         if args.plan and args.plan != whole.token:
             return UndoReport(root=session.root, action="redo", nothing="something changed since that plan was shown", exit_code=4,
                               hints=(Hint("Look again", "git safety redo --dry-run"),))
-        report = UndoReport(root=session.root, action="redo", titles=_titles(session, undo), dry_run=args.dry_run, plan_token=whole.token, notices=finished)
+        titles = _titles(session, undo)
+        report = UndoReport(root=session.root, action="redo", titles=titles, subject="" if titles else undo.record.summary or undo.id, dry_run=args.dry_run, plan_token=whole.token, notices=finished)
         if args.dry_run:
             return lines_of(session, report, whole, [piece])
         done = carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])

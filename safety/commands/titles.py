@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from safety.commands.redact import redacted
 from safety.commands.report import TurnTitle
 from safety.store.history import Turn
 
@@ -14,4 +15,4 @@ def title_of(turn: Turn, call: int | None = None) -> TurnTitle:
     """The line that names a turn, or one call of it."""
     handle = f"{turn.handle}.{call}" if call else turn.handle
     command = turn.session.startswith("run-") or "run" in turn.tools
-    return TurnTitle(handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, turn.prompt, command, turn.session)
+    return TurnTitle(handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, redacted(turn.prompt), command, turn.session)

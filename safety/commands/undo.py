@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 
 from safety.commands.args import UndoArgs
 from safety.commands.carry import carry_out, lines_of, recover, relative
-from safety.commands.report import Ask, Hint, Report, TurnTitle, UndoReport
+from safety.commands.hunks import choices, narrowed
+from safety.commands.changes import Contents
+from safety.commands.patches import plan_patches
+from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.titles import agent_name, title_of
 from safety.session import Session
 from safety.store.history import Turn, owned_by, parse_handle, pieces, shared_paths, turns
@@ -53,31 +56,34 @@ def run(session: Session, args: UndoArgs) -> Report:
 
 
 def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str, ...]) -> Report:
-    planner = Planner(session.place, session.log.head().tree)  # type: ignore[union-attr]
+    head = session.log.head()
     parts = parts_of(session, chosen, args.include_unattributed)
     only = [relative(session, path) for path in args.paths] or None
-    whole = planner.plan(parts, only=only)
+    whole = Planner(session.place, head.tree if head else None).plan(parts, only=only)
     titles = tuple(title_of(turn, chosen.call) for turn in chosen.turns)
-    if args.patch:
-        from safety.commands.hunks import choices, narrowed
-
-        if args.hunks is None:
-            return choices(session, whole, titles[0])
-        whole = narrowed(session, whole, args.hunks)
-    if args.plan and args.plan != whole.token:
-        return UndoReport(root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles,
-                          hints=(Hint("Look again", "git safety undo --dry-run"),))
-    notices = list(finished)
-    if chosen.passed:
-        notices.append(f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing")
     if only is not None and not whole.files.steps:
-        return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=f"{titles[0].handle} changed nothing at or below the paths you named")
+        nothing = f"{titles[0].handle} changed nothing at or below the paths you named"
+        return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=nothing)
     whole = _with_shared(session, whole, chosen, only)
-    report = UndoReport(root=session.root, titles=titles, notices=tuple(notices), plan_token=whole.token, dry_run=args.dry_run)
+    if args.plan and args.plan != whole.token:
+        again = (Hint("Look again", "git safety undo --dry-run"),)
+        return UndoReport(root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles, hints=again)
+    if args.patch and args.hunks is None:
+        return choices(session, whole, titles[0])
+    if args.hunks is not None:
+        if not args.hunks:
+            return UndoReport(root=session.root, titles=titles, exit_code=4, nothing="no piece was chosen")
+        whole = narrowed(session, whole, args.hunks)
+    notices = finished
+    if chosen.passed:
+        notices += (f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing",)
+    report = UndoReport(root=session.root, titles=titles, notices=notices, plan_token=whole.token, dry_run=args.dry_run)
     if args.dry_run:
-        return lines_of(session, report, whole, parts)
-    undoes = [piece.operation for piece in parts] if only is None and args.hunks is None else []
-    return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts, turn=chosen.turns[0].number, close_turns=[turn.number for turn in chosen.turns])
+        shown = plan_patches(Contents(session.log.odb), whole.files.steps) if args.show_patch else ()
+        return lines_of(session, replace(report, patches=shown), whole, parts)
+    is_whole = only is None and args.hunks is None
+    undoes = [*(piece.operation for piece in parts), *(turn.handle for turn in chosen.turns if chosen.call is None)] if is_whole else []
+    return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
 
 
 def _with_shared(session: Session, whole: Whole, chosen: Chosen, only: Sequence[bytes] | None) -> Whole:
@@ -187,5 +193,3 @@ def _nothing(session: Session) -> str:
         return "no agent has worked here yet"
     return "no turn here changed anything that is not undone already"
 
-
-__all__ = ["Chosen", "Sequence", "TurnTitle", "choose", "run"]

@@ -193,6 +193,7 @@ class Scan:
                     listed = listing.wait()
                 self._note_git(listed.stderr)
                 candidates = survey.candidates | cache.uncovered | self.index.listed(listed)
+                candidates.update(path for path, _ in self.snapshot.walk(b"/", ("private",)) if path.startswith(b"/"))
                 if synced is not None and synced != self.before:
                     candidates.update(changes(self.place.odb, synced, self.before, ("work", "private")))
                 if self._rules_changed(tree, candidates, cache, survey):

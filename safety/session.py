@@ -20,10 +20,10 @@ from safety.faults import SafetyError
 from safety.policy.reading import reads_only
 from safety.store import registry
 from safety.store.anchors import rebuild_anchor
-from safety.store.apply import journal_file
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
 from safety.store.capture import Draft, declared, everything
 from safety.store.fsck import repair_head
+from safety.store.journal import journal_file
 from safety.store.lock import hold
 from safety.store.oplog import Operation, OpLog, Record
 from safety.store.packs import store_size, taking_part
@@ -125,7 +125,9 @@ class Session:
 
         Denies only what could not be protected under ``fail_closed``.
         """
-        failed = Decision("deny", "git-safety could not take a snapshot, and fail_closed is set") if self.fails_closed else Decision()
+        failed = (
+            Decision("deny", "git-safety could not take a snapshot, and fail_closed is set") if self.fails_closed else Decision()
+        )
 
         def work() -> Decision:
             state = self.sessions.load(self.id)
@@ -260,7 +262,9 @@ class Session:
         try:
             yield
         except OSError as fault:
-            raise CaptureFailed(f"the state could not be captured: {fault.strerror or fault}; nothing was changed", "git safety doctor") from fault
+            raise CaptureFailed(
+                f"the state could not be captured: {fault.strerror or fault}; nothing was changed", "git safety doctor"
+            ) from fault
 
     def open_turns(self) -> list[SessionState]:
         """Sessions of this workspace whose turn is running."""
@@ -313,8 +317,15 @@ class Session:
         if not turn and turns:
             turn = turns[0].turn
         kind = "checkpoint" if self.log.head_id() is not None else "first"
-        return Record(self.new_id(), kind, "user" if kind == "first" else actor, session=self.id, turn=0 if actor == "user" else turn, scope=scope,
-                      open_calls=tuple(call.key for call in open_calls))
+        return Record(
+            self.new_id(),
+            kind,
+            "user" if kind == "first" else actor,
+            session=self.id,
+            turn=0 if actor == "user" else turn,
+            scope=scope,
+            open_calls=tuple(call.key for call in open_calls),
+        )
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
         draft = self._everything() if paths is None else declared(self.place, self._before(), paths)
@@ -342,7 +353,9 @@ class Session:
 
     def _open_turn(self, state: SessionState, prompt: str) -> None:
         if self.place.declared_only and self.log.head_id() is None:
-            self.notices.append(f"git-safety: {os.fsdecode(self.root)} is too wide to be scanned: only files that a tool names are covered here")
+            self.notices.append(
+                f"git-safety: {os.fsdecode(self.root)} is too wide to be scanned: only files that a tool names are covered here"
+            )
         self._checkpoint(None, state)
         head = self.log.head()
         numbers = [other.turn for other in self.sessions.all()]
@@ -379,10 +392,24 @@ class Session:
         status = "error" if error else "ok"
         if draft is not None and (draft.is_change or (not others and self._unsettled())):
             record = Record(
-                self.new_id(), "call", self._actor_of(pending, bool(others)), session=self.id, agent=dict(self.agent or state.agent),
-                turn=state.turn, call=pending.call, call_id=call.id, tool=pending.tool, digest=pending.digest, summary=pending.summary,
-                prompt=state.prompt, declared=scope, scope=scope, status=status, duration_ms=max(0, self.now_ms() - pending.started_ms),
-                open_calls=tuple(item.key for item in [own, *others]) if others else ())
+                self.new_id(),
+                "call",
+                self._actor_of(pending, bool(others)),
+                session=self.id,
+                agent=dict(self.agent or state.agent),
+                turn=state.turn,
+                call=pending.call,
+                call_id=call.id,
+                tool=pending.tool,
+                digest=pending.digest,
+                summary=pending.summary,
+                prompt=state.prompt,
+                declared=scope,
+                scope=scope,
+                status=status,
+                duration_ms=max(0, self.now_ms() - pending.started_ms),
+                open_calls=tuple(item.key for item in [own, *others]) if others else (),
+            )
             if not others:
                 record = replace(record, owners=self._settle(record, draft.changed))
             self._append(draft, record)
@@ -427,8 +454,18 @@ class Session:
             owners: Mapping[str, Mapping[bytes, str]] = {}
             if not [call for call in self._open_calls() if not call.deferred]:
                 owners = self._settle(None, ())
-            record = Record(self.new_id(), "turn", "agent", session=self.id, agent=dict(self.agent or state.agent), turn=state.turn, prompt=state.prompt,
-                            calls=state.calls, duration_ms=max(0, self.now_ms() - state.started_ms), owners=owners)
+            record = Record(
+                self.new_id(),
+                "turn",
+                "agent",
+                session=self.id,
+                agent=dict(self.agent or state.agent),
+                turn=state.turn,
+                prompt=state.prompt,
+                calls=state.calls,
+                duration_ms=max(0, self.now_ms() - state.started_ms),
+                owners=owners,
+            )
             self.log.append(head.tree, record)
         state.is_open = False
         self._save(state)
@@ -452,7 +489,9 @@ class Session:
         PrivateIndex(self.place).forget()
         for name in ("directories.json", "gitfiles.json"):
             (self.place.state / name).unlink(missing_ok=True)
-        rebuild_anchor(self.place.odb, self.place.chain, ())  # the next capture reads every git file anew and anchors what it names
+        rebuild_anchor(
+            self.place.odb, self.place.chain, ()
+        )  # the next capture reads every git file anew and anchors what it names
         if repaired is not None:
             self.notices.append("git-safety: the newest operation was damaged; the log was stepped back to the one before")
         return repaired is not None

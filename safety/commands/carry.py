@@ -12,16 +12,24 @@ from typing import Any
 from safety.commands.report import Hint, PathLine, UndoReport, Verb
 from safety.commands.uncovered import reason_text
 from safety.session import Session
-from safety.store.apply import Job, Outcome, read_journal, remaining, remove_journal, sweep_temporaries
 from safety.store.apply import carry_out as apply_job
 from safety.store.capture import after_apply
+from safety.store.journal import Job, Outcome, read_journal, remove_journal
 from safety.store.oplog import Record
+from safety.store.recovery import remaining, sweep_temporaries
 from safety.store.restore import KEPT, MERGED, NOT_COVERED, REMOVED, RESTORED, UNCHANGED, Piece, Step
 from safety.store.snapshot import Snapshot
 from safety.store.takeback import Whole
 from safety.types import Absent, Present, Unknown
 
-_VERBS: dict[str, Verb] = {RESTORED: "restored", REMOVED: "removed", MERGED: "merged", UNCHANGED: "unchanged", KEPT: "kept", NOT_COVERED: "not covered"}
+_VERBS: dict[str, Verb] = {
+    RESTORED: "restored",
+    REMOVED: "removed",
+    MERGED: "merged",
+    UNCHANGED: "unchanged",
+    KEPT: "kept",
+    NOT_COVERED: "not covered",
+}
 
 
 def relative(session: Session, path: bytes) -> bytes:
@@ -38,7 +46,9 @@ def relative(session: Session, path: bytes) -> bytes:
     return real[len(root) + 1 :] if real.startswith(root + b"/") else real
 
 
-def carry_out(session: Session, whole: Whole, report: UndoReport, *, kind: str, undoes: Sequence[str], parts: Sequence[Piece]) -> UndoReport:
+def carry_out(
+    session: Session, whole: Whole, report: UndoReport, *, kind: str, undoes: Sequence[str], parts: Sequence[Piece]
+) -> UndoReport:
     """Acts on the plan and records it. The caller holds the lock and has captured what is there now.
 
     ``undoes`` are operation ids and turn handles that count as taken back from then on.
@@ -62,7 +72,9 @@ def recover(session: Session) -> tuple[str, ...]:
     whole = Whole(SimpleNamespace(steps=left.steps), left.git, left.now, left.theirs)  # type: ignore[arg-type]
     report = _finish(session, job, outcome, whole, UndoReport(root=session.root), ())
     done = sum(line.verb in ("restored", "removed", "merged") for line in report.lines)
-    return (f"finished an interrupted {job.record.get('kind', 'undo')}: {done} {'file' if done == 1 else 'files'} were still to do",)
+    return (
+        f"finished an interrupted {job.record.get('kind', 'undo')}: {done} {'file' if done == 1 else 'files'} were still to do",
+    )
 
 
 def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: UndoReport, parts: Sequence[Piece]) -> UndoReport:
@@ -73,17 +85,31 @@ def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: 
         members += Snapshot(session.log.odb, job.theirs).members()
     draft = after_apply(session.place, None if head is None else head.tree, touched, members)
     kept = tuple(step.path for step in outcome.steps if step.verb in (KEPT, NOT_COVERED))
-    record = Record(job.id, str(job.record.get("kind", "undo")), "restore" if job.record.get("kind") == "restore" else "undo", session=session.id,
-                    undoes=tuple(job.record.get("undoes", ())), kept=kept, git_changed=draft.git_changed,
-                    summary=str(job.record.get("subject", "")))
+    record = Record(
+        job.id,
+        str(job.record.get("kind", "undo")),
+        "restore" if job.record.get("kind") == "restore" else "undo",
+        session=session.id,
+        undoes=tuple(job.record.get("undoes", ())),
+        kept=kept,
+        git_changed=draft.git_changed,
+        summary=str(job.record.get("subject", "")),
+    )
     session.append(draft.tree, record)
     session.place.odb.sync()
     remove_journal(session.place)
-    done = replace(whole, files=replace(whole.files, steps=tuple(sorted(outcome.steps, key=lambda step: step.path))) if hasattr(whole.files, "now") else whole.files)
+    done = replace(
+        whole,
+        files=replace(whole.files, steps=tuple(sorted(outcome.steps, key=lambda step: step.path)))
+        if hasattr(whole.files, "now")
+        else whole.files,
+    )
     return lines_of(session, replace(report, handle=job.id), done, parts, outcome)
 
 
-def lines_of(session: Session, report: UndoReport, whole: Whole, parts: Sequence[Piece], outcome: Outcome | None = None) -> UndoReport:
+def lines_of(
+    session: Session, report: UndoReport, whole: Whole, parts: Sequence[Piece], outcome: Outcome | None = None
+) -> UndoReport:
     """The report with a line for each path and for git, and its exit code by the rule of the protocol page."""
     steps = outcome.steps if outcome is not None else whole.files.steps
     private = Snapshot(session.log.odb, parts[-1].before if parts else None)
@@ -107,7 +133,8 @@ def _is_shown(step: Step) -> bool:
     if step.note == "reflog":
         return False
     directory = any(isinstance(state, Present) and state.kind == "dir" for state in (step.ours, step.target)) and not any(
-        isinstance(state, Present) and state.kind != "dir" for state in (step.ours, step.target))
+        isinstance(state, Present) and state.kind != "dir" for state in (step.ours, step.target)
+    )
     if not directory:
         return True
     return step.verb == RESTORED and isinstance(step.ours, Absent)
@@ -139,4 +166,3 @@ def _progress(session: Session) -> Any:
                 session.on_progress("setting files back", done, total)
 
     return tell
-

@@ -15,8 +15,8 @@ from safety.commands.report import Choose, TurnTitle
 from safety.commands.report import Hunk as Shown
 from safety.plumbing.diff import Hunk, apply, hunks, is_binary, split_hunk
 from safety.session import Session
-from safety.store.apply import UndoRefused
 from safety.store.gitstate import GitPlan
+from safety.store.journal import UndoRefused
 from safety.store.members import MemberPlace
 from safety.store.restore import Step
 from safety.store.takeback import Whole

@@ -7,8 +7,8 @@ from safety.commands.args import RecoverArgs
 from safety.commands.ondisk import on_disk
 from safety.commands.report import PathLine, Report, TextReport, UndoReport, Verb
 from safety.session import Session
-from safety.store.apply import read_journal
 from safety.store.files import Tree
+from safety.store.journal import read_journal
 from safety.store.restore import MERGED, REMOVED, RESTORED
 
 _VERBS: dict[str, Verb] = {RESTORED: "restored", REMOVED: "removed", MERGED: "merged"}

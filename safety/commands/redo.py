@@ -27,21 +27,38 @@ def run(session: Session, args: RedoArgs) -> Report:
         session.refresh(unlimited=True)
         undo = newest_undo(session, args.handle)
         if undo is None:
-            return UndoReport(root=session.root, action="redo", nothing="there is no undo to take back", exit_code=4, notices=finished)
+            return UndoReport(
+                root=session.root, action="redo", nothing="there is no undo to take back", exit_code=4, notices=finished
+            )
         before = session.log.tree_before(undo)
         piece = Piece(undo.id, before, undo.tree, tuple(changes(session.log.odb, before, undo.tree)))
         only = [relative(session, path) for path in args.paths] or None
         head = session.log.head()
         whole = Planner(session.place, head.tree if head else None).plan([piece], only=only)
         if args.plan and args.plan != whole.token:
-            return UndoReport(root=session.root, action="redo", nothing="something changed since that plan was shown", exit_code=4,
-                              hints=(Hint("Look again", "git safety redo --dry-run"),))
+            return UndoReport(
+                root=session.root,
+                action="redo",
+                nothing="something changed since that plan was shown",
+                exit_code=4,
+                hints=(Hint("Look again", "git safety redo --dry-run"),),
+            )
         titles = _titles(session, undo)
-        report = UndoReport(root=session.root, action="redo", titles=titles, subject="" if titles else undo.record.summary or undo.id, dry_run=args.dry_run, plan_token=whole.token, notices=finished)
+        report = UndoReport(
+            root=session.root,
+            action="redo",
+            titles=titles,
+            subject="" if titles else undo.record.summary or undo.id,
+            dry_run=args.dry_run,
+            plan_token=whole.token,
+            notices=finished,
+        )
         if args.dry_run:
             return lines_of(session, report, whole, [piece])
         done = carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
-        return replace(done, lines=tuple(replace(line, note="") if line.note == "created by the agent" else line for line in done.lines))
+        return replace(
+            done, lines=tuple(replace(line, note="") if line.note == "created by the agent" else line for line in done.lines)
+        )
 
 
 def newest_undo(session: Session, handle: str = "") -> Operation | None:

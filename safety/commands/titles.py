@@ -15,4 +15,6 @@ def title_of(turn: Turn, call: int | None = None) -> TurnTitle:
     """The line that names a turn, or one call of it."""
     handle = f"{turn.handle}.{call}" if call else turn.handle
     command = turn.session.startswith("run-") or "run" in turn.tools
-    return TurnTitle(handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, redacted(turn.prompt), command, turn.session)
+    return TurnTitle(
+        handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, redacted(turn.prompt), command, turn.session
+    )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from safety.commands.args import UndoArgs
 from safety.commands.carry import carry_out, lines_of, recover, relative
-from safety.commands.hunks import choices, narrowed
 from safety.commands.changes import Contents
+from safety.commands.hunks import choices, narrowed
 from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.titles import agent_name, title_of
@@ -67,7 +67,9 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     whole = _with_shared(session, whole, chosen, only)
     if args.plan and args.plan != whole.token:
         again = (Hint("Look again", "git safety undo --dry-run"),)
-        return UndoReport(root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles, hints=again)
+        return UndoReport(
+            root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles, hints=again
+        )
     if args.patch and args.hunks is None:
         return choices(session, whole, titles[0])
     if args.hunks is not None:
@@ -82,7 +84,11 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         shown = plan_patches(Contents(session.log.odb), whole.files.steps) if args.show_patch else ()
         return lines_of(session, replace(report, patches=shown), whole, parts)
     is_whole = only is None and args.hunks is None
-    undoes = [*(piece.operation for piece in parts), *(turn.handle for turn in chosen.turns if chosen.call is None)] if is_whole else []
+    undoes = (
+        [*(piece.operation for piece in parts), *(turn.handle for turn in chosen.turns if chosen.call is None)]
+        if is_whole
+        else []
+    )
     return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
 
 
@@ -148,10 +154,13 @@ def _ask_unexplained(session: Session, turn: Turn) -> Ask:
     owned = pieces(session.log, turn.operations, turn.number, None, unattributed=True)
     count = len({path for piece in owned for path in piece.paths})
     files = f"{count} {'path' if count == 1 else 'paths'}"
-    return Ask(root=session.root, code="unexplained",
-               question=f"In {turn.handle} {files} changed and no call's end explains it: the agent may have died, or it was you. Take that back?",
-               command=f"git safety undo {turn.handle} --include-unattributed --now",
-               answer={"confirmed": True, "now": True, "handle": turn.handle, "include_unattributed": True})
+    return Ask(
+        root=session.root,
+        code="unexplained",
+        question=f"In {turn.handle} {files} changed and no call's end explains it: the agent may have died, or it was you. Take that back?",
+        command=f"git safety undo {turn.handle} --include-unattributed --now",
+        answer={"confirmed": True, "now": True, "handle": turn.handle, "include_unattributed": True},
+    )
 
 
 def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece]:
@@ -173,18 +182,33 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     if args.paths:
         command += " -- " + " ".join(shlex.quote(relative(session, path).decode("utf-8", "replace")) for path in args.paths)
     if running is not None and not args.now:
-        return Ask(root=session.root, question=f"{turn.handle} is still running. Stop the agent first, or undo what it has done so far?",
-                   command=f"{command} --now", answer={"confirmed": True, "now": True, "handle": turn.handle}, code="still-running")
+        return Ask(
+            root=session.root,
+            question=f"{turn.handle} is still running. Stop the agent first, or undo what it has done so far?",
+            command=f"{command} --now",
+            answer={"confirmed": True, "now": True, "handle": turn.handle},
+            code="still-running",
+        )
     if args.handle or args.now or args.session is not None:
         return None
     newest = next(iter(turns(session.log)), None)
     who = agent_name(turn)
     if newest is not None and newest.session != turn.session and newest.number != turn.number:
-        return Ask(root=session.root, question=f"The newest turn that changed something, {turn.handle}, is of another session ({who}). Undo it?",
-                   command=command, answer={"confirmed": True, "handle": turn.handle}, code="other-session")
+        return Ask(
+            root=session.root,
+            question=f"The newest turn that changed something, {turn.handle}, is of another session ({who}). Undo it?",
+            command=command,
+            answer={"confirmed": True, "handle": turn.handle},
+            code="other-session",
+        )
     if session.now_ms() - turn.ended_ms > OLD_MS:
-        return Ask(root=session.root, question=f"The newest turn that changed something, {turn.handle} ({who}), is older than an hour. Undo it?",
-                   command=command, answer={"confirmed": True, "handle": turn.handle}, code="old-turn")
+        return Ask(
+            root=session.root,
+            question=f"The newest turn that changed something, {turn.handle} ({who}), is older than an hour. Undo it?",
+            command=command,
+            answer={"confirmed": True, "handle": turn.handle},
+            code="old-turn",
+        )
     return None
 
 
@@ -192,4 +216,3 @@ def _nothing(session: Session) -> str:
     if session.log.head_id() is None:
         return "no agent has worked here yet"
     return "no turn here changed anything that is not undone already"
-

@@ -50,7 +50,13 @@ class Settings:
 
 #: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
 LATER = ("hooks", "hook_options", "gate", "autocommit", "trust", "guard", "agents_md", "screening")
-_LOWER_IS_STRICTER = ("snapshots.max_file_mib", "snapshots.max_call_mib", "snapshots.ignored_max_kib", "store.max_mib", "store.keep_days")
+_LOWER_IS_STRICTER = (
+    "snapshots.max_file_mib",
+    "snapshots.max_call_mib",
+    "snapshots.ignored_max_kib",
+    "store.max_mib",
+    "store.keep_days",
+)
 
 
 def settings_file(environ: Mapping[str, str]) -> Path:
@@ -141,7 +147,12 @@ def _checked(key: str, value: Any, path: Path) -> Any:
     elif isinstance(default, bool):
         fine = isinstance(value, bool)
     elif isinstance(default, float | int):
-        fine = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and (isinstance(default, float) or key.endswith("_s") or value == int(value))
+        fine = (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and value >= 0
+            and (isinstance(default, float) or key.endswith("_s") or value == int(value))
+        )
     else:
         fine = isinstance(value, str | bool)
     if not fine:

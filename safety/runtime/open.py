@@ -66,19 +66,36 @@ def open_session(
         if registry.load(home, entry.key) != entry:
             registry.save(home, entry)
     except OSError as fault:
-        raise registry.StateUnusable(f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write") from fault
+        raise registry.StateUnusable(
+            f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write"
+        ) from fault
     odb = ObjectStore(store)
-    place = Place(entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=entry.root in too_wide)
+    place = Place(
+        entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=entry.root in too_wide
+    )
     log = OpLog(odb, store, entry.chain, clock)
     return Session(
-        session_id or "you", place, entry, log, settings, clock, ids, agent=dict(agent or {}), run_parent=environ.get("GIT_SAFETY_RUN", ""),
-        on_progress=on_progress)
+        session_id or "you",
+        place,
+        entry,
+        log,
+        settings,
+        clock,
+        ids,
+        agent=dict(agent or {}),
+        run_parent=environ.get("GIT_SAFETY_RUN", ""),
+        on_progress=on_progress,
+    )
 
 
 def limits_of(settings: Settings) -> Limits:
     return Limits(
-        settings.snapshots_max_file_mib << 20, settings.snapshots_max_call_mib << 20, settings.snapshots_ignored_max_kib << 10,
-        settings.snapshots_deadline_s, settings.snapshots_skip_dirs)
+        settings.snapshots_max_file_mib << 20,
+        settings.snapshots_max_call_mib << 20,
+        settings.snapshots_ignored_max_kib << 10,
+        settings.snapshots_deadline_s,
+        settings.snapshots_skip_dirs,
+    )
 
 
 def wide_folders(environ: Mapping[str, str]) -> frozenset[bytes]:

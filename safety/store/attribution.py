@@ -68,7 +68,9 @@ def settle_owners(group: Sequence[tuple[Record, Sequence[bytes]]], *, final: boo
     counts as one that may have changed anything, and what only it can explain is unattributed for now.
     """
     posted = {
-        call_key(record.session, record.turn, record.call): record.declared for record, _ in group if record.kind == "call" and record.status != "late"
+        call_key(record.session, record.turn, record.call): record.declared
+        for record, _ in group
+        if record.kind == "call" and record.status != "late"
     }
     owners: dict[str, dict[bytes, str]] = {}
     for record, paths in group:
@@ -118,7 +120,6 @@ class Owned:
         if any(turn_of(key) != turn for key in keys):
             return False
         return call is None or (len(keys) == 1 and keys[0].endswith(f"/{call}"))
-
 
     def shares(self, path: bytes, turn: int) -> bool:
         """Whether the path's change may be the turn's, or another's as well."""

@@ -143,9 +143,14 @@ def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes],
             if state != scan.snapshot.state(path):
                 scan.editor.put(path, state, scan.snapshot.area(path) or "work")
                 _put_folders(tree, place, scan.snapshot, scan.editor, path)
-    members = [*members, *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/"))]
+    members = [
+        *members,
+        *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/")),
+    ]
     if members:
-        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()).save(scan.git_files_file)
+        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()).save(
+            scan.git_files_file
+        )
     return scan.draft(scan.editor.finish())
 
 
@@ -224,7 +229,13 @@ class Scan:
             if isinstance(state, Unknown):
                 if state.reason in RETRIED:
                     yield path
-            elif isinstance(state, Present) and state.kind != "dir" and not is_indexed(path) and not is_git_path(path) and not path.startswith(b"/"):
+            elif (
+                isinstance(state, Present)
+                and state.kind != "dir"
+                and not is_indexed(path)
+                and not is_git_path(path)
+                and not path.startswith(b"/")
+            ):
                 yield path
 
     def draft(self, tree: ObjectId) -> Draft:
@@ -267,8 +278,21 @@ class Scan:
 
     # -- names -------------------------------------------------------------------------------------------------------------------
 
-    def _survey(self, tree: Tree, cache: DirectoryCache, now_ns: int, *, stat_all: bool = False, reclassify: bool = False) -> Survey:
-        walk = Walk(tree, self.snapshot, cache, self._classify, self._is_skipped, self._own_folders(), now_ns, judge=self._judge, stat_all=stat_all, reclassify=reclassify)
+    def _survey(
+        self, tree: Tree, cache: DirectoryCache, now_ns: int, *, stat_all: bool = False, reclassify: bool = False
+    ) -> Survey:
+        walk = Walk(
+            tree,
+            self.snapshot,
+            cache,
+            self._classify,
+            self._is_skipped,
+            self._own_folders(),
+            now_ns,
+            judge=self._judge,
+            stat_all=stat_all,
+            reclassify=reclassify,
+        )
         return walk.run()
 
     def _judge(self, path: bytes, repository: Repository | None) -> Member:
@@ -303,10 +327,18 @@ class Scan:
             self._settings[root] = user_config(self.place.git, root)
         excludes = self._settings[root].get("excludes_file")
         rules = IgnoreRules(
-            self.place.git, self.place.store_dir, root, member.repository.common_dir + b"/info/exclude", os.fsencode(excludes) if excludes else None
+            self.place.git,
+            self.place.store_dir,
+            root,
+            member.repository.common_dir + b"/info/exclude",
+            os.fsencode(excludes) if excludes else None,
         )
         start = len(member.path) + 1 if member.path else 0
-        return {path[:start] + inner for path in [member.path + b"/" if member.path else b""] for inner in rules.ignored([p[start:] for p in paths])}
+        return {
+            path[:start] + inner
+            for path in [member.path + b"/" if member.path else b""]
+            for inner in rules.ignored([p[start:] for p in paths])
+        }
 
     def _rules_changed(self, tree: Tree, candidates: set[bytes], cache: DirectoryCache, survey: Survey) -> bool:
         """Whether an ignore rule changed since the last scan, so that known names must be judged again."""
@@ -324,7 +356,9 @@ class Scan:
         if cache.rules not in ("", survey.cache.rules):
             return True
         changed = (path for path in candidates if path.rpartition(b"/")[2] == b".gitignore")
-        return any(observe(tree, self.place.odb, path, self.limits.max_file).state != self.snapshot.state(path) for path in changed)
+        return any(
+            observe(tree, self.place.odb, path, self.limits.max_file).state != self.snapshot.state(path) for path in changed
+        )
 
     # -- content -----------------------------------------------------------------------------------------------------------------
 
@@ -350,7 +384,9 @@ class Scan:
         return path not in survey.ignored and self.snapshot.area(path) == "private" and not path.startswith(b"/")
 
     def _ignored_among(self, survey: Survey, paths: list[bytes]) -> set[bytes]:
-        members = sorted((member for member in survey.members if member.repository is not None), key=lambda member: -len(member.path))
+        members = sorted(
+            (member for member in survey.members if member.repository is not None), key=lambda member: -len(member.path)
+        )
         asked: dict[bytes, list[bytes]] = {}
         for path in paths:
             home = next((member.path for member in members if not member.path or path.startswith(member.path + b"/")), None)
@@ -442,7 +478,9 @@ class Scan:
         except (IndexUnsupported, IndexOdd):
             with open(repository.git_dir + b"/index", "rb") as file:
                 self.editor.put_index(member.path, IndexImage(0, (), None, file.read()))
-            self.not_covered.append(NotCovered(member.path, "index-as-bytes", 0, "the index is kept as a whole, not entry by entry"))
+            self.not_covered.append(
+                NotCovered(member.path, "index-as-bytes", 0, "the index is kept as a whole, not entry by entry")
+            )
             return
         except (OSError, IndexCorrupt) as fault:
             self.not_covered.append(NotCovered(member.path, "index-unreadable", 0, str(fault)))
@@ -451,7 +489,9 @@ class Scan:
         held = held_directories(self.place, index, repository)
         exists = self.place.odb.exists
         self.blobs.update(
-            entry[3].hex().encode() for entry in index.entries if entry[0].rpartition(b"/")[0] not in held and entry[2] != GITLINK and not exists(entry[3])
+            entry[3].hex().encode()
+            for entry in index.entries
+            if entry[0].rpartition(b"/")[0] not in held and entry[2] != GITLINK and not exists(entry[3])
         )
 
     def _seed(self, member: bytes, common_dir: bytes) -> None:
@@ -471,10 +511,16 @@ class Scan:
             if repository is None or not wanted:
                 continue
             if repository.object_format != "sha1":
-                self.not_covered.append(NotCovered(member.path, "object-format", 0, f"history objects of a {repository.object_format} repository"))
+                self.not_covered.append(
+                    NotCovered(member.path, "object-format", 0, f"history objects of a {repository.object_format} repository")
+                )
                 continue
             self._seed(member.path, repository.common_dir)
-            wanted = set(bring_over(self.place.git, self.place.odb, self.place.absolute(member.path), repository.common_dir + b"/objects", wanted))
+            wanted = set(
+                bring_over(
+                    self.place.git, self.place.odb, self.place.absolute(member.path), repository.common_dir + b"/objects", wanted
+                )
+            )
         present = self.ids - wanted
         if present:
             anchor(self.place.odb, self.place.chain, present)

@@ -163,7 +163,9 @@ class Walk:
             if seen is not None:
                 seen.below = tuple(other for other in seen.below if other != name)
 
-    def _visit(self, visit: _Visit, below: list[_Visit], fresh: dict[bytes, tuple[Member | None, list[tuple[bytes, str]]]]) -> None:
+    def _visit(
+        self, visit: _Visit, below: list[_Visit], fresh: dict[bytes, tuple[Member | None, list[tuple[bytes, str]]]]
+    ) -> None:
         try:
             info = self._lstat(visit.path)
         except OSError:

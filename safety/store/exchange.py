@@ -87,7 +87,12 @@ class Exchanger:
         for item in self.displaced:
             place = item.directory + b"/" + item.name if item.directory else item.name
             state = state_of(self.tree, self.odb, place)
-            if isinstance(state, Present) and state.kind == "file" and isinstance(item.state, Present) and state.oid != item.state.oid:
+            if (
+                isinstance(state, Present)
+                and state.kind == "file"
+                and isinstance(item.state, Present)
+                and state.oid != item.state.oid
+            ):
                 late.append(item.path)
             with contextlib.suppress(OSError):
                 os.unlink(item.name, dir_fd=self.tree.directory(item.directory))
@@ -212,7 +217,9 @@ class Exchanger:
     def _chmod(self, directory: bytes, folder: int, name: bytes, ours: Present, target: Present) -> None:
         if not self._is(directory, name, ours):
             raise Moved(name)
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.tree.directory(directory))
+        descriptor = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.tree.directory(directory)
+        )
         try:
             os.fchmod(descriptor, target.mode)
         finally:

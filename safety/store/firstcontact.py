@@ -80,7 +80,11 @@ def held_directories(place: Place, index: IndexFile, repository: Repository) -> 
 
     Two thousand look-ups less than one an entry: 100,000 cost 0.3 s.
     """
-    if index.cache_tree is None or not is_complete(place.store_dir, repository.common_dir + b"/objects") or has_promisor(place.store_dir):
+    if (
+        index.cache_tree is None
+        or not is_complete(place.store_dir, repository.common_dir + b"/objects")
+        or has_promisor(place.store_dir)
+    ):
         return frozenset()
     try:
         cached = parse_cache_tree(index.cache_tree)

@@ -16,6 +16,7 @@ from pathlib import Path
 from safety.plumbing.odb import SourceObjects
 from safety.plumbing.refs import object_ids, view_on_disk
 from safety.store.directories import RACY_NS, Member
+from safety.store.files import TEMPORARY_PREFIX
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository
 from safety.store.snapshot import Editor, Snapshot
 from safety.types import ABSENT, NotCovered, PathState, Present, Unknown
@@ -127,7 +128,9 @@ class GitDirectories:
             return
         self._read(top, path, place, stamp, unchanged, keep_all=keep_all, own=own)
 
-    def _read(self, top: bytes, path: bytes, place: bytes, stamp: FileStamp, unchanged: bool, *, keep_all: bool, own: bytes | None) -> None:
+    def _read(
+        self, top: bytes, path: bytes, place: bytes, stamp: FileStamp, unchanged: bool, *, keep_all: bool, own: bytes | None
+    ) -> None:
         key = path.decode("latin-1")
         files: list[str] = []
         below: list[str] = []
@@ -185,7 +188,12 @@ class GitDirectories:
             self.editor.put(path + b"/lfs", Unknown("lfs-objects"), "git")
             return True
         # a linked work tree's capture leaves the other work trees' own state to them
-        return name != (own or b"").rpartition(b"/")[2] and path.endswith(b"/worktrees") and bool(own) and own != path.rpartition(b"/")[0]
+        return (
+            name != (own or b"").rpartition(b"/")[2]
+            and path.endswith(b"/worktrees")
+            and bool(own)
+            and own != path.rpartition(b"/")[0]
+        )
 
     def _link(self, path: bytes, place: bytes) -> None:
         try:
@@ -247,7 +255,12 @@ def _read_regular(place: bytes) -> bytes:
 
 def _is_passing(name: bytes) -> bool:
     """Locks, temporary files and sockets: never part of a state."""
-    return name.endswith(b".lock") or name == b"gc.pid" or name.startswith((b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
+    return (
+        name.startswith(TEMPORARY_PREFIX)
+        or name.endswith(b".lock")
+        or name == b"gc.pid"
+        or name.startswith((b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
+    )
 
 
 def _names_objects(relative: bytes) -> bool:

@@ -59,7 +59,9 @@ def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = Tru
         return GitValue(False)
     names = set(snapshot.git_files(place.common))
     if place.own != place.common:
-        names = {name for name in names if not is_per_worktree(name)} | {name for name in snapshot.git_files(place.own) if is_per_worktree(name)}
+        names = {name for name in names if not is_per_worktree(name)} | {
+            name for name in snapshot.git_files(place.own) if is_per_worktree(name)
+        }
     seen: GitView = view(read, sorted(names))
     index: dict[bytes, Group] = {}
     raw = reuc = None
@@ -80,7 +82,16 @@ def state_files(place: MemberPlace, path: bytes) -> bool:
         if path.startswith(base + b"/"):
             name = path[len(base) + 1 :]
             head = name.split(b"/", 1)[0]
-            if head in (b"refs", b"logs", b"HEAD", b"packed-refs", b"index", b"FETCH_HEAD", b"shallow", b"worktrees") or is_in_progress(name):
+            if head in (
+                b"refs",
+                b"logs",
+                b"HEAD",
+                b"packed-refs",
+                b"index",
+                b"FETCH_HEAD",
+                b"shallow",
+                b"worktrees",
+            ) or is_in_progress(name):
                 return True
     return False
 
@@ -136,8 +147,19 @@ class GitPlan:
 
     @property
     def acts(self) -> bool:
-        return bool(self.updates or self.head is not None or self.progress or self.stash is not None or self.index or self.raw_index or self.reuc or self.logs
-                    or self.lay_back or self.take_away or self.repair)
+        return bool(
+            self.updates
+            or self.head is not None
+            or self.progress
+            or self.stash is not None
+            or self.index
+            or self.raw_index
+            or self.reuc
+            or self.logs
+            or self.lay_back
+            or self.take_away
+            or self.repair
+        )
 
 
 @dataclass
@@ -182,8 +204,21 @@ def _joined(pieces: Sequence[tuple[GitValue, GitValue]]) -> list[tuple[GitValue,
 
 
 def _same_state(first: GitValue, second: GitValue) -> bool:
-    return (first.head, dict(first.refs), dict(first.progress), [e.oid for e in first.stash], dict(first.index), first.raw_index) == (
-        second.head, dict(second.refs), dict(second.progress), [e.oid for e in second.stash], dict(second.index), second.raw_index)
+    return (
+        first.head,
+        dict(first.refs),
+        dict(first.progress),
+        [e.oid for e in first.stash],
+        dict(first.index),
+        first.raw_index,
+    ) == (
+        second.head,
+        dict(second.refs),
+        dict(second.progress),
+        [e.oid for e in second.stash],
+        dict(second.index),
+        second.raw_index,
+    )
 
 
 def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
@@ -244,18 +279,26 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     """The group has moved since. The agent's branch may still go back where the user only looks at another one."""
     ours = outcome.value
     if ours.head == base.head and base.commit and ours.commit and around.is_ancestor(base.commit, ours.commit):
-        outcome.kept.append(f"you committed on top of {_short(base.commit)}; commits stay, files are set back in the work tree: git revert {_short(base.commit)}")
+        outcome.kept.append(
+            f"you committed on top of {_short(base.commit)}; commits stay, files are set back in the work tree: git revert {_short(base.commit)}"
+        )
         return False
     if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):
         outcome.kept.append("the merge or rebase in progress has moved on since; it stays")
         return False
     if base.head == theirs.head and ours.head != base.head and base.branch is not None:
         branch = base.branch
-        if ours.refs.get(branch) == base.refs.get(branch) and branch not in around.elsewhere and _pushed(base, theirs, ours, around) is None:
+        if (
+            ours.refs.get(branch) == base.refs.get(branch)
+            and branch not in around.elsewhere
+            and _pushed(base, theirs, ours, around) is None
+        ):
             refs = dict(ours.refs)
             _set(refs, branch, theirs.refs.get(branch))
             outcome.value = replace(ours, refs=refs)
-            outcome.notes.append(f"{_branch_name(branch)} {_short(base.commit)} -> {_short(theirs.commit)}; you are on {_name(ours)}")
+            outcome.notes.append(
+                f"{_branch_name(branch)} {_short(base.commit)} -> {_short(theirs.commit)}; you are on {_name(ours)}"
+            )
         return False
     outcome.kept.append(f"HEAD has moved since ({_name(ours)} {_short(ours.commit)}); it stays")
     return False
@@ -381,7 +424,9 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
     raw = (now.raw_index or b"", target.raw_index) if now.raw_index != target.raw_index else None
     head = target.head if target.head != now.head else None
     reuc = (now.reuc, target.reuc) if now.reuc != target.reuc else None
-    return GitPlan(member, now, target, updates, head, progress, stash, index, raw, reuc, notes=notes, kept=kept, held_paths=outcome.held)
+    return GitPlan(
+        member, now, target, updates, head, progress, stash, index, raw, reuc, notes=notes, kept=kept, held_paths=outcome.held
+    )
 
 
 def _pushed(base: GitValue, theirs: GitValue, ours: GitValue, around: Surroundings) -> bytes | None:
@@ -409,7 +454,11 @@ def _short(commit: bytes | None) -> str:
 
 
 def _branch_name(ref: bytes) -> str:
-    return ref.removeprefix(b"refs/heads/").decode("utf-8", "replace") if ref.startswith(b"refs/heads/") else ref.removeprefix(b"refs/").decode("utf-8", "replace")
+    return (
+        ref.removeprefix(b"refs/heads/").decode("utf-8", "replace")
+        if ref.startswith(b"refs/heads/")
+        else ref.removeprefix(b"refs/").decode("utf-8", "replace")
+    )
 
 
 def _name(value: GitValue) -> str:

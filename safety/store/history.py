@@ -55,7 +55,11 @@ def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = No
         if record.actor == "mixed":
             for turn in waiting.values():
                 turn.operations.append(Owned(operation, owners.get(record.id)))
-        elif record.turn and record.kind != "turn" and (record.actor in AGENT_ACTORS or (unattributed and record.actor == "unattributed")):
+        elif (
+            record.turn
+            and record.kind != "turn"
+            and (record.actor in AGENT_ACTORS or (unattributed and record.actor == "unattributed"))
+        ):
             waiting[record.turn].operations.append(Owned(operation))
     for number in sorted(waiting, reverse=True):
         yield waiting[number]
@@ -87,7 +91,9 @@ def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unatt
         if operation.record.actor == "unattributed" and not unattributed:
             continue
         before = log.tree_before(operation)
-        paths = tuple(path for path in changes(log.odb, before, operation.tree) if item.owns(path, turn, call, unattributed=unattributed))
+        paths = tuple(
+            path for path in changes(log.odb, before, operation.tree) if item.owns(path, turn, call, unattributed=unattributed)
+        )
         if paths or (operation.record.git_changed and item.owns(GIT_STATE, turn, call, unattributed=unattributed)):
             found.append(Piece(operation.id, before, operation.tree, paths))
     return found
@@ -102,7 +108,9 @@ def provisional_owners(log: OpLog) -> Mapping[str, Mapping[bytes, str]]:
     group = group_of_mixed(log.walk())
     if not group:
         return {}
-    return settle_owners([(item.record, changes(log.odb, log.tree_before(item), item.tree)) for item in reversed(group)], final=False)
+    return settle_owners(
+        [(item.record, changes(log.odb, log.tree_before(item), item.tree)) for item in reversed(group)], final=False
+    )
 
 
 def shared_paths(log: OpLog, owned: list[Owned], turn: int) -> list[bytes]:
@@ -110,7 +118,9 @@ def shared_paths(log: OpLog, owned: list[Owned], turn: int) -> list[bytes]:
     found: set[bytes] = set()
     for item in owned:
         if item.operation.record.actor == "mixed":
-            found.update(path for path in changes(log.odb, log.tree_before(item.operation), item.operation.tree) if item.shares(path, turn))
+            found.update(
+                path for path in changes(log.odb, log.tree_before(item.operation), item.operation.tree) if item.shares(path, turn)
+            )
     return sorted(found)
 
 

@@ -68,7 +68,9 @@ def _acquire(descriptor: int, wait_s: float) -> None:
             break
         except OSError as fault:
             if fault.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP):
-                raise LockUnsupported("the state folder's file system has no locks", "set GIT_SAFETY_HOME to a local folder") from fault
+                raise LockUnsupported(
+                    "the state folder's file system has no locks", "set GIT_SAFETY_HOME to a local folder"
+                ) from fault
             if fault.errno not in (errno.EWOULDBLOCK, errno.EINTR, errno.EACCES):
                 raise
         if time.monotonic() >= deadline:

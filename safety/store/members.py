@@ -65,7 +65,11 @@ def member_place(snapshot: Snapshot, root: bytes, member: bytes) -> MemberPlace 
 
 def is_repository(snapshot: Snapshot, place: MemberPlace) -> bool:
     """Whether the snapshot holds a git directory git would use (fixtures that only look like one are plain files)."""
-    return _exists(snapshot, place.own + b"/HEAD") and _exists(snapshot, place.common + b"/objects") and _exists(snapshot, place.common + b"/refs")
+    return (
+        _exists(snapshot, place.own + b"/HEAD")
+        and _exists(snapshot, place.common + b"/objects")
+        and _exists(snapshot, place.common + b"/refs")
+    )
 
 
 def _exists(snapshot: Snapshot, path: bytes) -> bool:

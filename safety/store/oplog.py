@@ -123,7 +123,9 @@ def decode_record(message: bytes) -> Record:
         if name in values:
             values[name] = tuple(values[name])
     if "not_covered" in values:
-        values["not_covered"] = tuple(NotCovered(_bytes(p), reason, size, detail) for p, reason, size, detail in values["not_covered"])
+        values["not_covered"] = tuple(
+            NotCovered(_bytes(p), reason, size, detail) for p, reason, size, detail in values["not_covered"]
+        )
     if "owners" in values:
         values["owners"] = {op: {_bytes(p): owner for p, owner in paths.items()} for op, paths in values["owners"].items()}
     try:

@@ -90,7 +90,12 @@ class PrivateIndex:
         """Starts git's search for changed content; give the result to ``listed``."""
         args = [*OPTIONS, "diff-files", "-z", "--name-only", "--ignore-submodules=all", "--no-ext-diff"]
         return self.place.git.start_store(
-            self.place.store_dir, args, work_tree=self.place.root, index_file=self.file, cwd=self.place.root, deadline_s=DEADLINE_S
+            self.place.store_dir,
+            args,
+            work_tree=self.place.root,
+            index_file=self.file,
+            cwd=self.place.root,
+            deadline_s=DEADLINE_S,
         )
 
     @staticmethod
@@ -162,7 +167,11 @@ class PrivateIndex:
                 return False
             start = found - 60
             info = stats.get(path)
-            data[start : start + 40] = _stat_data(info, index_mode(state)) if info is not None else bytes(24) + index_mode(state).to_bytes(4, "big") + bytes(12)
+            data[start : start + 40] = (
+                _stat_data(info, index_mode(state))
+                if info is not None
+                else bytes(24) + index_mode(state).to_bytes(4, "big") + bytes(12)
+            )
             data[start + 40 : start + 60] = state.oid
             offset = start + ENTRY_HEAD + len(path)
         return True
@@ -190,7 +199,11 @@ def _aged(entry: IndexEntry, recent_s: int) -> IndexEntry:
 
 def _is_entry(data: bytearray, start: int) -> bool:
     """Whether an entry begins at an offset: entries are padded to eight bytes from the header's end, and have one of three modes."""
-    return start >= 12 and (start - 12) % 8 == 0 and int.from_bytes(data[start + 24 : start + 28], "big") in (0o100644, 0o100755, 0o120000)
+    return (
+        start >= 12
+        and (start - 12) % 8 == 0
+        and int.from_bytes(data[start + 24 : start + 28], "big") in (0o100644, 0o100755, 0o120000)
+    )
 
 
 def _stat_data(info: os.stat_result, mode: int) -> bytes:

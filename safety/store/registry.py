@@ -62,9 +62,14 @@ def prepare_home(home: Path) -> None:
             version.write_text(f"{STATE_VERSION}\n")
         found = version.read_text().strip()
     except OSError as fault:
-        raise StateUnusable(f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write") from fault
+        raise StateUnusable(
+            f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write"
+        ) from fault
     if not found.isdigit() or int(found) > STATE_VERSION:
-        raise StateNewer(f"the state folder {home} was written by a newer git-safety (format {found[:20]})", "upgrade git-safety, then try again")
+        raise StateNewer(
+            f"the state folder {home} was written by a newer git-safety (format {found[:20]})",
+            "upgrade git-safety, then try again",
+        )
 
 
 def real_path(path: bytes) -> bytes:
@@ -102,7 +107,9 @@ def locate(home: Path, cwd: bytes, too_wide: frozenset[bytes] = frozenset()) -> 
 def load(home: Path, key: str) -> Entry | None:
     try:
         raw = json.loads((home / "workspaces" / f"{key}.json").read_bytes())
-        return Entry(raw["root"].encode("latin-1"), key, raw["store"], raw["generation"], raw["device"], raw["inode"], raw["history"])
+        return Entry(
+            raw["root"].encode("latin-1"), key, raw["store"], raw["generation"], raw["device"], raw["inode"], raw["history"]
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UnicodeError):
         return None
 
@@ -118,8 +125,15 @@ def everything(home: Path) -> list[Entry]:
 
 
 def save(home: Path, entry: Entry) -> None:
-    raw: dict[str, Any] = {"v": STATE_VERSION, "root": entry.root.decode("latin-1"), "store": entry.store, "generation": entry.generation,
-                           "device": entry.device, "inode": entry.inode, "history": entry.history}
+    raw: dict[str, Any] = {
+        "v": STATE_VERSION,
+        "root": entry.root.decode("latin-1"),
+        "store": entry.store,
+        "generation": entry.generation,
+        "device": entry.device,
+        "inode": entry.inode,
+        "history": entry.history,
+    }
     path = home / "workspaces" / f"{entry.key}.json"
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(raw), encoding="ascii")

@@ -103,7 +103,9 @@ class FilePlanner:
         self.odb, self.now, self.merge = odb, Snapshot(odb, now), merge
         self._now_id = now
 
-    def plan(self, pieces: Sequence[Piece], belongs_to_branch: Callable[[bytes, PathState], str | None] = lambda *_: None) -> Plan:
+    def plan(
+        self, pieces: Sequence[Piece], belongs_to_branch: Callable[[bytes, PathState], str | None] = lambda *_: None
+    ) -> Plan:
         """The plan that takes the pieces back. ``belongs_to_branch`` names the branch a path belongs to since the user switched."""
         histories = self._histories(pieces)
         steps = {path: self._fold(path, history, belongs_to_branch) for path, history in histories.items()}
@@ -125,9 +127,13 @@ class FilePlanner:
                     history[-1] = (history[-1][0], base)
                 else:
                     history.append((theirs, base))
-        return {path: history for path, history in histories.items() if not (len(history) == 1 and history[0][0] == history[0][1])}
+        return {
+            path: history for path, history in histories.items() if not (len(history) == 1 and history[0][0] == history[0][1])
+        }
 
-    def _fold(self, path: bytes, history: list[tuple[PathState, PathState]], belongs: Callable[[bytes, PathState], str | None]) -> Step:
+    def _fold(
+        self, path: bytes, history: list[tuple[PathState, PathState]], belongs: Callable[[bytes, PathState], str | None]
+    ) -> Step:
         now = self.now.state(path)
         branch = belongs(path, now)
         if branch is not None and not _is_directory(now):
@@ -185,10 +191,17 @@ class FilePlanner:
 
     def _say_renames(self, steps: dict[bytes, Step]) -> None:
         """Where the agent renamed a file and the user edited it under the new name, say so (redteam E11)."""
-        kept_new = [step for step in steps.values() if step.verb == KEPT and isinstance(step.ours, Present) and step.note == EDITED_NEW]
+        kept_new = [
+            step for step in steps.values() if step.verb == KEPT and isinstance(step.ours, Present) and step.note == EDITED_NEW
+        ]
         for step in kept_new:
-            same_suffix = [other for other in steps.values() if other.verb == RESTORED and isinstance(other.ours, Absent)
-                           and other.path.rpartition(b".")[2] == step.path.rpartition(b".")[2]]
+            same_suffix = [
+                other
+                for other in steps.values()
+                if other.verb == RESTORED
+                and isinstance(other.ours, Absent)
+                and other.path.rpartition(b".")[2] == step.path.rpartition(b".")[2]
+            ]
             if len(same_suffix) == 1:
                 old = same_suffix[0].path.decode("utf-8", "replace")
                 steps[step.path] = replace(step, note=f"was {old} before the agent renamed it; your edit stays here")

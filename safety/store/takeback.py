@@ -14,9 +14,9 @@ from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.refs import STASH_LOG
 from safety.plumbing.repo import other_worktrees
-from safety.store.apply import Job
 from safety.store.chunks import read_text
 from safety.store.gitstate import GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
+from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
 from safety.store.place import Place
 from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
@@ -44,7 +44,10 @@ class Whole:
     @property
     def token(self) -> str:
         """Names this exact plan, for ``undo --plan``."""
-        parts = [self.files.token, *(repr((plan.member, plan.updates, plan.head, sorted(plan.index), plan.stash)) for _, plan in self.git)]
+        parts = [
+            self.files.token,
+            *(repr((plan.member, plan.updates, plan.head, sorted(plan.index), plan.stash)) for _, plan in self.git),
+        ]
         import hashlib
 
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
@@ -69,7 +72,9 @@ class Planner:
         members = [member for member in members if member not in broken]
         files = FilePlanner(self.place.odb, self.now_id, self._merge())
         own = {member.common + b"/" + name for member in (*members, *broken) for name in MADE_BY_GIT}
-        chosen = [replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces]
+        chosen = [
+            replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces
+        ]
         plan = files.plan(chosen, self._branch_rule(pieces) if only is None else lambda *_: None)
         git: list[tuple[MemberPlace, GitPlan]] = []
         kept = frozenset(step.path for step in plan.steps if step.verb == KEPT)
@@ -78,16 +83,30 @@ class Planner:
         for member in members:
             git_plan = self._plan_member(member, pieces, kept)
             if not (git_plan.lay_back or git_plan.take_away):
-                git_plan = replace(git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)), logs=self._logs(member, pieces))
+                git_plan = replace(
+                    git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)), logs=self._logs(member, pieces)
+                )
             held |= git_plan.held_paths
             if git_plan.acts or git_plan.kept:
                 git.append((member, git_plan))
         if held:
-            plan = replace(plan, steps=tuple(
-                Step(s.path, KEPT, s.ours, s.ours, "goes with the branch switch that stays") if s.path in held and s.acts else s for s in plan.steps))
+            plan = replace(
+                plan,
+                steps=tuple(
+                    Step(s.path, KEPT, s.ours, s.ours, "goes with the branch switch that stays")
+                    if s.path in held and s.acts
+                    else s
+                    for s in plan.steps
+                ),
+            )
         laid = tuple(member.top for member, item in git if item.lay_back or item.take_away)
         if laid:
-            plan = replace(plan, steps=tuple(s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid))
+            plan = replace(
+                plan,
+                steps=tuple(
+                    s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid
+                ),
+            )
         return Whole(self._plain(plan), tuple(git), self.now_id, pieces[0].before if pieces else None)
 
     # -- which
@@ -112,7 +131,11 @@ class Planner:
         for piece in pieces:
             snapshots = [Snapshot(self.place.odb, piece.before), Snapshot(self.place.odb, piece.after)]
             touched = set(changed_indexes(self.place.odb, piece.before, piece.after))
-            touched |= {path[: path.find(b".git")].rstrip(b"/") for path in piece.paths if b".git" in path.split(b"/") and not path.startswith(b"/")}
+            touched |= {
+                path[: path.find(b".git")].rstrip(b"/")
+                for path in piece.paths
+                if b".git" in path.split(b"/") and not path.startswith(b"/")
+            }
             if any(path.startswith(b"/") or b".git/modules/" in path for path in piece.paths):
                 touched |= {member for snapshot in snapshots for member in snapshot.members()}
             for name in touched:
@@ -151,8 +174,11 @@ class Planner:
             if bool(old) == bool(new) or folder.startswith(self.place.root + b"/"):
                 continue
             text = os.fsdecode(folder)
-            notes.append(f"the linked work tree {text} was removed; its files are in no snapshot of this workspace" if old
-                         else f"the linked work tree {text} stays: git worktree remove {text}")
+            notes.append(
+                f"the linked work tree {text} was removed; its files are in no snapshot of this workspace"
+                if old
+                else f"the linked work tree {text} stays: git worktree remove {text}"
+            )
         return notes
 
     @staticmethod
@@ -175,11 +201,16 @@ class Planner:
     def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
         trees = [tree for piece in pieces for tree in (piece.before, piece.after)] + [self.now_id]
         values = {tree: self._value(tree, member) for tree in trees}
-        if any(values[tree].exists and member_place(Snapshot(self.place.odb, tree), self.place.root, member.path) is None for tree in values):
+        if any(
+            values[tree].exists and member_place(Snapshot(self.place.odb, tree), self.place.root, member.path) is None
+            for tree in values
+        ):
             # the work tree was removed but not its git directory (a submodule): its index was not looked at then
             values = {tree: replace(value, index={}, raw_index=None) for tree, value in values.items()}
         sides = [(values[piece.before], values[piece.after]) for piece in pieces]
-        return plan_git(member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces))
+        return plan_git(
+            member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces)
+        )
 
     def _around(self, member: MemberPlace, kept: frozenset[bytes], pieces: Sequence[Piece]) -> Surroundings:
         common = absolute_path(self.place.root, member.common)
@@ -190,7 +221,10 @@ class Planner:
             elsewhere=elsewhere,
             elsewhere_then=self._branches_elsewhere_then(member, pieces[-1].after),
             is_ancestor=self._is_ancestor,
-            paths_differ=lambda a, b: frozenset(prefix + path for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))),
+            paths_differ=lambda a, b: frozenset(
+                prefix + path
+                for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))
+            ),
             was_stashed_here=lambda entry: self._was_head(member, entry),
             kept_paths=kept,
             jj=os.path.isdir(root + b"/.jj"),
@@ -223,7 +257,12 @@ class Planner:
         snapshot = Snapshot(self.place.odb, tree)
         heads = [member.common + b"/HEAD"] if member.own != member.common else []
         for name in snapshot.git_files(member.common):
-            if name.startswith(b"worktrees/") and name.endswith(b"/HEAD") and name.count(b"/") == 2 and member.common + b"/" + name[:-5] != member.own:
+            if (
+                name.startswith(b"worktrees/")
+                and name.endswith(b"/HEAD")
+                and name.count(b"/") == 2
+                and member.common + b"/" + name[:-5] != member.own
+            ):
                 heads.append(member.common + b"/" + name)
         texts = (self._read(snapshot, head) for head in heads)
         return frozenset(text[5:].strip() for text in texts if text.startswith(b"ref:"))
@@ -231,7 +270,9 @@ class Planner:
     def _is_ancestor(self, first: bytes, second: bytes) -> bool:
         if first == second:
             return True
-        done = self.place.git.store(self.place.store_dir, ["merge-base", "--is-ancestor", first, second], check=False, deadline_s=60)
+        done = self.place.git.store(
+            self.place.store_dir, ["merge-base", "--is-ancestor", first, second], check=False, deadline_s=60
+        )
         return done.returncode == 0
 
     def _branch_rule(self, pieces: Sequence[Piece]) -> Callable[[bytes, PathState], str | None]:

@@ -52,8 +52,14 @@ class SessionState:
 
     def open_calls(self) -> list[OpenCall]:
         return [
-            OpenCall(self.session, self.turn, item.call, item.call_id,
-                     None if item.declared is None else tuple(path.encode("latin-1") for path in item.declared), item.deferred)
+            OpenCall(
+                self.session,
+                self.turn,
+                item.call,
+                item.call_id,
+                None if item.declared is None else tuple(path.encode("latin-1") for path in item.declared),
+                item.deferred,
+            )
             for item in self.pending.values()
         ]
 

@@ -218,8 +218,25 @@ class Life(RuleBasedStateMachine):
         self.turns += 1
         self.hook("turn.pre", prompt="do")
 
+    # the strongest claim has four rules, since rules are drawn alike
     @rule(calls=st.lists(changes, min_size=1, max_size=2))
     def agent_turn_undone_at_once(self, calls: list[list[tuple[Any, ...]]]) -> None:
+        self.undone_at_once(calls)
+
+    @rule(call=changes)
+    def agent_call_undone_at_once(self, call: list[tuple[Any, ...]]) -> None:
+        self.undone_at_once([call])
+
+    @rule(mine=changes, call=changes)
+    def agent_call_after_the_users_undone_at_once(self, mine: list[tuple[Any, ...]], call: list[tuple[Any, ...]]) -> None:
+        self.user_acts(mine)
+        self.undone_at_once([call])
+
+    @rule(first=change, second=change)
+    def agent_change_undone_at_once(self, first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+        self.undone_at_once([[first], [second]])
+
+    def undone_at_once(self, calls: list[list[tuple[Any, ...]]]) -> None:
         """When nobody else acts, undo gives exactly what was there before, and redo what was there after."""
         before = self.repo.picture()
         self.agent_turn(calls, other=False)
@@ -250,6 +267,7 @@ class Life(RuleBasedStateMachine):
         self.quiet(lambda: self.hook("tool.execute.post", **call, result=""))
         self.quiet(lambda: self.hook("turn.post"))
 
+    @precondition(lambda self: self.steps > STEPS_A_LIFE * 2 // 3)
     @rule(steps=changes)
     def agent_dies_and_user_goes_on(self, steps: list[tuple[Any, ...]]) -> None:
         self.count += 1

@@ -329,6 +329,12 @@ GIT = [
         "for i in 1 2 3; do echo $i >a.txt; git stash push -q -m s$i; done",
     ),
     Case(
+        "stash_without_its_log",
+        "the stash is a ref too",
+        "git stash clear",
+        "echo wip >a.txt; git stash push -q; git reflog expire --expire=now --all",
+    ),
+    Case(
         "pop_refused_then_dropped",
         "files and stash list together",
         ("git stash -q; echo other >>a.txt; git stash pop -q 2>/dev/null || true; git checkout -q -- .; git stash drop -q"),

@@ -1,0 +1,130 @@
+"""Recovery: what an interrupted undo left, judged against *now*.
+
+Equal to target is done, equal to ours is still to do, anything else was changed since and is kept. It never rolls back. Only temporary
+names and locks that the journal names are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from safety.plumbing.refs import NULL_HEX, STASH_LOCKS, view_on_disk
+from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
+from safety.store.gitstate import GitPlan
+from safety.store.journal import Job
+from safety.store.members import MemberPlace, absolute_path
+from safety.store.place import Place
+from safety.store.restore import KEPT, Step
+from safety.types import Absent, Present
+
+STASH_LOCK_WAIT_S = 0.5
+
+
+def sweep_temporaries(place: Place, job: Job, locks: Mapping[str, Sequence[int]]) -> None:
+    """Removes what the interrupted job left: its temporary names, after what they displaced is safely back or safely stored."""
+    prefix = TEMPORARY_PREFIX + job.id.encode() + b"-"
+    folders = {step.path.rpartition(b"/")[0] for step in job.steps}
+    for member, plan in job.git:
+        folders.add(member.own)
+        folders.update((member.own + b"/" + name).rpartition(b"/")[0] for name in plan.progress)
+    with Tree(place.root) as tree:
+        for folder in sorted(folders):
+            try:
+                names = os.listdir(tree.directory(folder))
+            except OSError:
+                continue
+            for name in map(os.fsencode, names):
+                if name.startswith(prefix):
+                    state_of(tree, place.odb, (folder + b"/" if folder else b"") + name)  # whatever it holds is in the store now
+                    with contextlib.suppress(OSError):
+                        os.unlink(name, dir_fd=tree.directory(folder))
+    for text, (device, inode) in locks.items():
+        lock = text.encode("latin-1")
+        with contextlib.suppress(OSError):
+            info = os.lstat(lock)
+            if (info.st_dev, info.st_ino) == (device, inode):
+                os.unlink(lock)
+    for member, plan in job.git:
+        if plan.stash is not None:
+            _drop_stash_locks(absolute_path(place.root, member.common))
+
+
+def _drop_stash_locks(common_dir: bytes) -> None:
+    """Git holds these for a moment only; what is still there after a while was ours."""
+    for name in STASH_LOCKS:
+        lock = common_dir + b"/" + name
+        ends_at = time.monotonic() + STASH_LOCK_WAIT_S
+        while os.path.lexists(lock) and time.monotonic() < ends_at:
+            time.sleep(0.02)
+        with contextlib.suppress(OSError):
+            os.unlink(lock)
+
+
+def remaining(place: Place, job: Job) -> Job:
+    """The part of an interrupted job that is still to do: steps and refs that are already at their target are left out."""
+    steps = []
+    with Tree(place.root) as tree:
+        for step in job.steps:
+            state = state_of(tree, place.odb, step.path)
+            if state == step.target:
+                continue
+            if isinstance(step.ours, Present) and isinstance(state, Absent) and _displaced_exists(tree, place, step, job.id):
+                state = step.ours
+            steps.append(
+                step
+                if state == step.ours
+                else replace(step, verb=KEPT, target=state, ours=state, note="changed since the undo was interrupted")
+            )
+    git = tuple((member, _remaining_git(place, member, plan)) for member, plan in job.git)
+    return replace(job, steps=tuple(steps), git=git)
+
+
+def _displaced_exists(tree: Tree, place: Place, step: Step, tag: str) -> bool:
+    """A removal was caught between its rename and the check: the file lies under a temporary name; it is put back first."""
+    folder, _, name = step.path.rpartition(b"/")
+    prefix = TEMPORARY_PREFIX + tag.encode() + b"-"
+    try:
+        names = [os.fsencode(other) for other in os.listdir(tree.directory(folder))]
+    except OSError:
+        return False
+    for other in names:
+        path = (folder + b"/" if folder else b"") + other
+        if other.startswith(prefix) and state_of(tree, place.odb, path) == step.ours:
+            if isinstance(step.target, Absent):
+                return False  # the removal was done; the sweep drops the file
+            os.link(other, name, src_dir_fd=tree.directory(folder), dst_dir_fd=tree.directory(folder), follow_symlinks=False)
+            return True
+    return False
+
+
+def _remaining_git(place: Place, member: MemberPlace, plan: GitPlan) -> GitPlan:
+    own, common = absolute_path(place.root, member.own), absolute_path(place.root, member.common)
+    if plan.repair:
+        return plan
+    if plan.lay_back or plan.take_away:
+        exists = os.path.lexists(own)
+        return replace(plan, lay_back=plan.lay_back and not exists, take_away=plan.take_away and exists)
+    if not os.path.isdir(own):
+        return replace(plan, updates=(), head=None, progress={}, stash=None, index={}, raw_index=None)
+    now = view_on_disk(own, common)
+    updates = tuple(u for u in plan.updates if now.refs.get(u.ref, NULL_HEX) != u.new)
+    moved = [u for u in updates if now.refs.get(u.ref, NULL_HEX) != u.old]
+    if moved:
+        return replace(
+            plan,
+            updates=(),
+            head=None,
+            progress={},
+            stash=None,
+            index={},
+            raw_index=None,
+            kept=(*plan.kept, "refs moved since the undo was interrupted; they stay"),
+        )
+    head = plan.head if plan.head is not None and now.head == plan.now.head else None
+    progress = {name: pair for name, pair in plan.progress.items() if now.in_progress.get(name) == pair[0]}
+    stash = plan.stash if plan.stash is not None and [e.oid for e in now.stash] == [e.oid for e in plan.now.stash] else None
+    return replace(plan, updates=updates, head=head, progress=progress, stash=stash)

@@ -390,7 +390,7 @@ class Session:
         others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
         status = "error" if error else "ok"
-        if draft is not None and (draft.is_change or (not others and self._unsettled())):
+        if draft is not None and (draft.is_change or self._unsettled()):
             record = Record(
                 self.new_id(),
                 "call",

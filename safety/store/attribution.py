@@ -13,6 +13,7 @@ from safety.store.oplog import Operation, Record
 
 ALL_PATHS = b"*"
 UNATTRIBUTED = "unattributed"
+CAPTURES = ("first", "checkpoint", "call", "snapshot")  # kinds that record what was found; undo and the like may lie between
 AGENT_ACTORS = ("agent", "gate", "commit")
 
 
@@ -52,7 +53,7 @@ def group_of_mixed(operations: Iterable[Operation]) -> list[Operation]:
     group = []
     for operation in operations:
         record = operation.record
-        if record.kind == "turn":
+        if record.kind not in CAPTURES:
             continue
         if record.actor != "mixed" or record.owners:
             break

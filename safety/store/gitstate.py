@@ -336,6 +336,7 @@ def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     """
     before, after = [entry.oid for entry in theirs.stash], [entry.oid for entry in base.stash]
     if before == after:
+        _undo_bare_stash(outcome, base, theirs)
         return
     added = {oid for oid in after if oid not in before and around.was_stashed_here(oid)}
     current = [entry for entry in outcome.value.stash if entry.oid not in added]
@@ -353,6 +354,16 @@ def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         outcome.notes.append(f"{len(dropped)} stash {'entry' if len(dropped) == 1 else 'entries'} back")
     if added:
         outcome.notes.append(f"{len(added)} stash {'entry' if len(added) == 1 else 'entries'} of the agent removed")
+
+
+def _undo_bare_stash(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
+    """``refs/stash`` whose log is gone is no list, but still a ref."""
+    ours = outcome.value
+    if base.stash or ours.stash or base.refs.get(STASH) == theirs.refs.get(STASH) or ours.refs.get(STASH) != base.refs.get(STASH):
+        return
+    refs = dict(ours.refs)
+    _set(refs, STASH, theirs.refs.get(STASH))
+    outcome.value = replace(ours, refs=refs)
 
 
 def _place_of(entry: StashEntry, old: Sequence[StashEntry], current: Sequence[StashEntry]) -> int:
@@ -408,7 +419,7 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
     updates = tuple(
         RefUpdate(ref, target.refs.get(ref, NULL_HEX), now.refs.get(ref, NULL_HEX))
         for ref in sorted({*now.refs, *target.refs})
-        if now.refs.get(ref) != target.refs.get(ref) and ref != STASH
+        if now.refs.get(ref) != target.refs.get(ref) and (ref != STASH or not (now.stash or target.stash))
     )
     progress = {
         name: (now.progress.get(name), target.progress.get(name))

@@ -85,7 +85,7 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         return lines_of(session, replace(report, patches=shown), whole, parts)
     is_whole = only is None and args.hunks is None
     undoes = (
-        [*(piece.operation for piece in parts), *(turn.handle for turn in chosen.turns if chosen.call is None)]
+        [*(piece.operation for piece in parts), *(title.handle for title in titles)]
         if is_whole
         else []
     )

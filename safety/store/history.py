@@ -68,7 +68,7 @@ def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = No
 def _note(turn: Turn, operation: Operation, taken_back: frozenset[str]) -> None:
     record = operation.record
     turn.started_ms = record.time_ms - record.duration_ms
-    turn.undone = turn.undone or turn.handle in taken_back
+    turn.undone = turn.undone or any(text == turn.handle or text.startswith(turn.handle + ".") for text in taken_back)
     turn.ended_ms = max(turn.ended_ms, record.time_ms)
     if record.kind in ("turn", "call"):
         turn.session = record.session or turn.session
@@ -76,11 +76,9 @@ def _note(turn: Turn, operation: Operation, taken_back: frozenset[str]) -> None:
         turn.prompt = record.prompt or turn.prompt
     if record.kind == "turn":
         turn.calls, turn.closed = record.calls, True
-        turn.undone = turn.undone or record.id in taken_back
     elif record.kind == "call":
         turn.calls = max(turn.calls, record.call)
         turn.tools.add(record.tool)
-        turn.undone = turn.undone or record.id in taken_back
 
 
 def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unattributed: bool = False) -> list[Piece]:

@@ -271,8 +271,12 @@ class Session:
         return [state for state in self.sessions.all() if state.is_open and self._is_alive(state)]
 
     def append(self, tree: bytes, record: Record) -> Operation:
-        """Publishes an operation. The caller holds the lock."""
-        return self.log.append(tree, record)
+        """Publishes an operation. The caller holds the lock.
+
+        ``last_turn`` tells readers of the log where a turn cannot reach back any further, so it counts turns without a record yet.
+        """
+        newest = max((state.turn for state in self.sessions.all() if state.is_open), default=0)
+        return self.log.append(tree, replace(record, last_turn=newest))
 
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
@@ -339,7 +343,7 @@ class Session:
         for item in covered:
             if item.reason == "refused-by-git" and record.kind == "first":
                 self.notices.append(f"git-safety: files are covered, git state is not: {item.detail}")
-        operation = self.log.append(draft.tree, replace(record, not_covered=tuple(covered), git_changed=draft.git_changed))
+        operation = self.append(draft.tree, replace(record, not_covered=tuple(covered), git_changed=draft.git_changed))
         draft.settle()
         return operation
 
@@ -466,7 +470,7 @@ class Session:
                 duration_ms=max(0, self.now_ms() - state.started_ms),
                 owners=owners,
             )
-            self.log.append(head.tree, record)
+            self.append(head.tree, record)
         state.is_open = False
         self._save(state)
         self._note_witness()

@@ -17,15 +17,19 @@ WHO = {f"GIT_{who}_{what}": "p@example.test" for who in ("AUTHOR", "COMMITTER") 
 
 
 def _run(root: Path, env: Mapping[str, str], *args: str, input: bytes = b"") -> bytes:
-    return subprocess.run(["git", *args], cwd=root, env=env, input=input, capture_output=True).stdout
+    done = subprocess.run(["git", *args], cwd=root, env=env, input=input, capture_output=True)
+    if done.returncode > 1:  # 1 is check-ignore's way to say no
+        raise RuntimeError(f"git {args}: {done.stderr.decode(errors='replace')}")
+    return done.stdout
 
 
 def shadow_add_and_commit(root: Path, state: Path, env: Mapping[str, str]) -> None:
     """gptme: a shadow repository, ``add -A`` and a commit; its first half only, the second follows the tool call."""
     shadow = state / "shadow"
-    env = {**env, "GIT_DIR": str(shadow), "GIT_WORK_TREE": str(root), **WHO}
     if not shadow.exists():
-        _run(root, {**env, "GIT_DIR": ""}, "init", "-q", "--bare", str(shadow))
+        _run(root, env, "init", "-q", "--bare", str(shadow))
+    env = {**env, "GIT_DIR": str(shadow), "GIT_WORK_TREE": str(root), **WHO}
+    if not (shadow / "index").exists():
         _run(root, env, "config", "core.bare", "false")
     _run(root, env, "add", "-A")
     _run(root, env, "write-tree")

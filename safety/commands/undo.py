@@ -84,11 +84,7 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         shown = plan_patches(Contents(session.log.odb), whole.files.steps) if args.show_patch else ()
         return lines_of(session, replace(report, patches=shown), whole, parts)
     is_whole = only is None and args.hunks is None
-    undoes = (
-        [*(piece.operation for piece in parts), *(title.handle for title in titles)]
-        if is_whole
-        else []
-    )
+    undoes = [*(piece.operation for piece in parts), *(title.handle for title in titles)] if is_whole else []
     return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
 
 
@@ -119,9 +115,8 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
             numbers = (record.turn, record.call or None)
         for turn in turns(session.log):
             if turn.number == numbers[0]:
-                if numbers[1] is not None and not any(item.operation.record.call == numbers[1] for item in turn.operations):
-                    if numbers[1] > turn.calls:
-                        raise UnknownHandle(f"{turn.handle} has no call {numbers[1]}", f"git safety show {turn.handle}")
+                if numbers[1] is not None and numbers[1] > turn.calls:
+                    raise UnknownHandle(f"{turn.handle} has no call {numbers[1]}", f"git safety show {turn.handle}")
                 return Chosen((turn,), numbers[1])
         raise UnknownHandle(f"there is no turn t{numbers[0]} in this workspace", "git safety log")
     found: list[Turn] = []

@@ -10,11 +10,11 @@ import re
 import shlex
 
 _READERS = frozenset(
-    "cat head tail wc ls pwd stat file du df grep egrep fgrep rg cut tr nl tac cmp diff md5sum sha1sum sha256sum basename dirname "
-    "realpath readlink whoami id uname which type echo printf true false".split()
+    """cat head tail wc ls pwd stat file du df grep egrep fgrep rg cut tr nl tac cmp diff md5sum sha1sum sha256sum basename dirname
+    realpath readlink whoami id uname which type echo printf true false""".split()
 )
 _GIT_READERS = frozenset(
-    "status log show diff blame rev-parse ls-files ls-tree cat-file describe shortlog grep rev-list for-each-ref".split()
+    """status log show diff blame rev-parse ls-files ls-tree cat-file describe shortlog grep rev-list for-each-ref""".split()
 )
 _ODD = re.compile(r"[;&<>`$(){}\n\\]")
 _WRITING_OPTION = re.compile(r"--?(output|o|exec|delete|ext-diff|textconv|open-files-in-pager|O|config|c)\b.*|-[oO].*")

@@ -13,8 +13,8 @@ from safety.faults import SafetyError
 
 PROJECT_FILE = ".git-safety.json"
 SKIP_DIRS = (
-    "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", "target", "build", "dist",
-    ".gradle", ".next", ".cache", "vendor/bundle", "*.egg-info",
+    "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+    "target", "build", "dist", ".gradle", ".next", ".cache", "vendor/bundle", "*.egg-info",
 )  # fmt: skip
 
 
@@ -86,9 +86,9 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
             current = values.get(name, getattr(Settings, name))
             if key == "fail_closed" and checked is True:
                 values[name] = True
-            elif key in _LOWER_IS_STRICTER and checked <= current:
-                values[name] = checked
-            elif key == "snapshots.skip_dirs" and set(current) <= set(checked):
+            elif (
+                key in _LOWER_IS_STRICTER and checked <= current or key == "snapshots.skip_dirs" and set(current) <= set(checked)
+            ):
                 values[name] = checked
             elif checked != current:
                 warnings.append(f"{project}: {key} may only be tightened by a project; ignored")

@@ -148,9 +148,12 @@ def operations_of_turn(
             continue
         if record.actor == "mixed":
             yield Owned(operation, owners.get(record.id))
-        elif record.turn == turn and record.actor in AGENT_ACTORS and (call is None or record.call == call):
-            yield Owned(operation)
-        elif record.turn == turn and record.actor == UNATTRIBUTED and unattributed and call is None:
+        elif record.turn != turn:
+            continue
+        elif record.actor in AGENT_ACTORS:
+            if call is None or record.call == call:
+                yield Owned(operation)
+        elif record.actor == UNATTRIBUTED and unattributed and call is None:
             yield Owned(operation)
 
 

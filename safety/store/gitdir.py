@@ -161,9 +161,9 @@ class GitDirectories:
             info = entry.stat(follow_symlinks=False)
             if not stat.S_ISREG(info.st_mode):
                 continue
-            if not keep_all and is_git_directory and name == b"index":
-                if path == own or b"/worktrees/" not in child or info.st_size > LARGEST_FOREIGN_INDEX:
-                    continue  # this work tree's index is captured entry by entry
+            is_foreign = path != own and b"/worktrees/" in child and info.st_size <= LARGEST_FOREIGN_INDEX
+            if not keep_all and is_git_directory and name == b"index" and not is_foreign:
+                continue  # this work tree's index is captured entry by entry
             files.append(name.decode("latin-1"))
             self._file(child, entry.path, info, ids=not keep_all and _names_objects(child[len(top) + 1 :]))
         if is_git_directory and not keep_all and b"commondir" not in names:
@@ -256,10 +256,9 @@ def _read_regular(place: bytes) -> bytes:
 def _is_passing(name: bytes) -> bool:
     """Locks, temporary files and sockets: never part of a state."""
     return (
-        name.startswith(TEMPORARY_PREFIX)
-        or name.endswith(b".lock")
+        name.endswith(b".lock")
         or name == b"gc.pid"
-        or name.startswith((b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
+        or name.startswith((TEMPORARY_PREFIX, b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
     )
 
 

@@ -100,10 +100,10 @@ def state_files(place: MemberPlace, path: bytes) -> bool:
 class Surroundings:
     """What the decision depends on beside the three values.
 
-    ``elsewhere``: branches checked out in other work trees now; ``elsewhere_then``: when the agent's change was recorded. ``is_ancestor(a, b)``: whether commit a is in the history of b.
-    ``was_stashed_here(entry)``: whether a stash entry was made from this
-    work tree's HEAD. ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the
-    file plan keeps. ``jj``: a jj repository manages the refs.
+    ``elsewhere``: branches checked out in other work trees now; ``elsewhere_then``: when the agent's change was recorded.
+    ``is_ancestor(a, b)``: whether commit a is in the history of b. ``was_stashed_here(entry)``: whether a stash entry was made
+    from this work tree's HEAD. ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no
+    commit). ``kept_paths``: paths the file plan keeps. ``jj``: a jj repository manages the refs.
     """
 
     elsewhere: frozenset[bytes]
@@ -119,12 +119,13 @@ class Surroundings:
 class GitPlan:
     """What is to happen to one member's git state.
 
-    ``updates`` are refs by compare-and-swap, ``head`` the new HEAD (None: stays), ``progress`` in-progress files to write (None: to
-    remove) with the content that must be there, ``stash`` the new list (None: stays), ``index`` the entry groups to set (empty: to
-    remove), each applied only where the current group is as ``index_base`` says; ``reuc`` its resolve-undo
-    extension, old and new. ``logs`` are reflogs that were cut or deleted: (lines to have in front, what was left of them). ``held_paths`` are paths that must be kept because a
-    branch switch could not be taken back. ``lay_back`` and ``take_away`` are about the whole git directory, ``repair`` about one that is
-    there but lost what git cannot do without: its files come back one by one, objects and index follow.
+    ``updates`` are refs by compare-and-swap, ``head`` the new HEAD (None: stays), ``progress`` in-progress files to write (None:
+    to remove) with the content that must be there, ``stash`` the new list (None: stays), ``index`` the entry groups to set
+    (empty: to remove), each applied only where the current group is as ``index_base`` says; ``reuc`` its resolve-undo extension,
+    old and new. ``logs`` are reflogs that were cut or deleted: (lines to have in front, what was left of them). ``held_paths``
+    are paths that must be kept because a branch switch could not be taken back. ``lay_back`` and ``take_away`` are about the
+    whole git directory, ``repair`` about one that is there but lost what git cannot do without: its files come back one by one,
+    objects and index follow.
     """
 
     member: bytes
@@ -280,7 +281,7 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     ours = outcome.value
     if ours.head == base.head and base.commit and ours.commit and around.is_ancestor(base.commit, ours.commit):
         outcome.kept.append(
-            f"you committed on top of {_short(base.commit)}; commits stay, files are set back in the work tree: git revert {_short(base.commit)}"
+            f"you committed on top of {_short(base.commit)}; commits stay, files are set back: git revert {_short(base.commit)}"
         )
         return False
     if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):

@@ -116,9 +116,10 @@ class Planner:
             if only is not None:
                 if any(path == chosen or path.startswith(chosen + b"/") or not chosen for chosen in only):
                     yield path
-            elif not any(state_files(member, path) for member in members):
-                if path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE or b".git/" not in path:
-                    yield path
+                continue
+            passing = path.rpartition(b"/")[2] in GIT_FILES_NEVER_UNDONE and b".git/" in path
+            if not passing and not any(state_files(member, path) for member in members):
+                yield path
 
     def _is_broken(self, member: MemberPlace, pieces: Sequence[Piece]) -> bool:
         """Whether the agent left a git directory that is there but no repository any more (HEAD or objects removed, say)."""

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,11 +54,13 @@ def _import(files: int) -> Iterator[bytes]:
 
 
 def copy(template: Path, root: Path) -> Path:
-    """A copy with its times, and an index that knows its files again."""
+    """A copy with its times, and an index that knows its files again, all older than a second as in a workspace at rest."""
     shutil.rmtree(root, ignore_errors=True)
     root.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(template), str(root)], check=True)
+    time.sleep(1.1)
     git(root, "update-index", "-q", "--refresh")
+    time.sleep(1.1)
     return root
 
 

@@ -16,17 +16,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from safety.plumbing.ignore import IgnoreRules
-from safety.plumbing.index import IndexCorrupt, IndexUnsupported, read_signature
+from safety.plumbing.index import IndexCorrupt, IndexFile, IndexUnsupported, read_signature
 from safety.plumbing.repo import Repository, open_repository, user_config, verify
 from safety.store.anchors import anchor, bring_over
 from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
-from safety.store.firstcontact import GITLINK, adopt, held_directories, put_entries, read_index
+from safety.store.firstcontact import GITLINK, Adopted, Signature, adopt, held_directories, put_entries, read_index
 from safety.store.gitdir import GitDirectories, GitFileCache, git_directories
 from safety.store.place import NO_LIMITS, Budget, Limits, Place
 from safety.store.privateindex import PrivateIndex, is_indexed
 from safety.store.seed import is_complete, seed
 from safety.store.snapshot import Editor, IndexImage, IndexOdd, Snapshot, changed_indexes, changes
+from safety.store.trees import parse_tree
 from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
 
 RETRIED = ("call-budget", "changed-while-reading", "unreadable", "deadline", "too-large", "special-file", "ignored-large")
@@ -176,6 +177,9 @@ class Scan:
         self.ids: set[bytes] = set()
         self.blobs: set[bytes] = set()
         self._seeded: set[bytes] = set()
+        self._adopted: Adopted | None = None
+        self._adopted_tree: ObjectId | None = None
+        self._known: dict[bytes, dict[bytes, str]] | None = None
         self._settings: dict[bytes, dict[str, str]] = {}
 
     def _start_from(self, tree: ObjectId | None) -> None:
@@ -272,8 +276,11 @@ class Scan:
         if adopted is None:
             self.index.create([], None, 0)
             return
-        put_entries(self.editor, adopted.entries)
-        self._start_from(self.editor.finish())
+        self._known = put_entries(self.editor, adopted.entries)
+        tree = self.editor.finish()
+        self._start_from(tree)
+        self._adopted_tree = next((oid for _, name, oid in parse_tree(self.place.odb.tree(tree)) if name == b"work"), None)
+        self._adopted = adopted
         self.index.create(adopted.entries, adopted.raw, adopted.mtime_ns)
 
     # -- names -------------------------------------------------------------------------------------------------------------------
@@ -292,6 +299,7 @@ class Scan:
             judge=self._judge,
             stat_all=stat_all,
             reclassify=reclassify,
+            known=self._known,
         )
         return walk.run()
 
@@ -473,8 +481,7 @@ class Scan:
             return
         cache.indexes[key] = signature
         try:
-            index, data = read_index(repository.git_dir, self.place.odb)
-            self.editor.put_index(member.path, IndexImage(index.version, tuple(index.entries), index.resolve_undo))
+            index = self._put_entries(member.path, repository, found)
         except (IndexUnsupported, IndexOdd):
             with open(repository.git_dir + b"/index", "rb") as file:
                 self.editor.put_index(member.path, IndexImage(0, (), None, file.read()))
@@ -493,6 +500,18 @@ class Scan:
             for entry in index.entries
             if entry[0].rpartition(b"/")[0] not in held and entry[2] != GITLINK and not exists(entry[3])
         )
+
+    def _put_entries(self, member: bytes, repository: Repository, signature: Signature) -> IndexFile:
+        """The index as it is now, put entry by entry; at first contact it was read and its tree made already."""
+        adopted = self._adopted
+        if adopted is not None and not member and adopted.signature == signature:
+            entries = () if adopted.is_whole else tuple(adopted.index.entries)
+            tree = self._adopted_tree if adopted.is_whole else None
+            self.editor.put_index(member, IndexImage(adopted.index.version, entries, adopted.index.resolve_undo, tree=tree))
+            return adopted.index
+        index, _ = read_index(repository.git_dir, self.place.odb)
+        self.editor.put_index(member, IndexImage(index.version, tuple(index.entries), index.resolve_undo))
+        return index
 
     def _seed(self, member: bytes, common_dir: bytes) -> None:
         """Takes a repository's objects over, once; a seed that was cut short is tried again at the next capture."""

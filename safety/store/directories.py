@@ -12,7 +12,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -133,8 +133,9 @@ class Walk:
         judge: Judge,
         stat_all: bool = False,
         reclassify: bool = False,
+        known: Mapping[bytes, Mapping[bytes, str]] | None = None,
     ) -> None:
-        self.judge = judge
+        self.judge, self.known = judge, known
         self.tree, self.snapshot, self.old = tree, snapshot, old
         self.classify, self.skip_names, self.exclude = classify, skip_names, exclude
         self.trust_before_ns = now_ns - RACY_NS
@@ -217,7 +218,7 @@ class Walk:
             if member is not visit.member:
                 ignored = False  # a repository judges its own files
         self.found.directories[visit.path] = stat.S_IMODE(stamp[3])
-        known = self.snapshot.children(visit.path)
+        known = self.known.get(visit.path, {}) if self.known is not None else self.snapshot.children(visit.path)
         descend = []
         new: list[tuple[bytes, str]] = []
         for name, kind in kinds.items():

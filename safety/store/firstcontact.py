@@ -11,7 +11,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from safety.plumbing.attributes import converted_paths
-from safety.plumbing.index import IndexCorrupt, IndexEntry, IndexFile, IndexUnsupported, parse_cache_tree, parse_index
+from safety.plumbing.index import (
+    IndexCorrupt,
+    IndexEntry,
+    IndexFile,
+    IndexUnsupported,
+    parse_cache_tree,
+    parse_index,
+    read_signature,
+)
 from safety.plumbing.odb import ObjectStore
 from safety.plumbing.repo import Repository
 from safety.store.place import Place
@@ -19,15 +27,27 @@ from safety.store.seed import has_promisor, is_complete
 from safety.store.snapshot import Editor
 
 GITLINK = 0o160000
+LINK = 0o120000
+Signature = tuple[int, int, int, bytes]
 
 
 @dataclass
 class Adopted:
-    """Entries that say what is on disk, sorted. ``raw`` is the index file itself when it holds just these; ``mtime_ns`` its mtime."""
+    """Entries that say what is on disk, sorted, out of ``index``.
+
+    ``raw`` is the index file itself when it holds just these, ``mtime_ns`` its mtime, ``signature`` what it was known by when it was read.
+    """
 
     entries: list[IndexEntry]
     raw: bytes | None
     mtime_ns: int
+    index: IndexFile
+    signature: Signature
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the entries are all there are, so that their tree is the index's tree."""
+        return len(self.entries) == len(self.index.entries)
 
 
 def read_index(git_dir: bytes, odb: ObjectStore) -> tuple[IndexFile, bytes]:
@@ -48,7 +68,9 @@ def adopt(place: Place, repository: Repository) -> Adopted | None:
     if repository.object_format != "sha1":
         return None
     try:
-        mtime_ns = os.stat(repository.git_dir + b"/index").st_mtime_ns
+        signature = read_signature(repository.git_dir + b"/index")
+        if signature is None:
+            return None
         index, data = read_index(repository.git_dir, place.odb)
     except (OSError, IndexUnsupported, IndexCorrupt):
         return None
@@ -57,11 +79,11 @@ def adopt(place: Place, repository: Repository) -> Adopted | None:
     held = held_directories(place, index, repository)
     entries = [entry for entry in entries if entry[0].rpartition(b"/")[0] in held or place.odb.exists(entry[3])]
     plain = len(entries) == len(index.entries) and data[4:8] == b"\0\0\0\2" and not index.was_split and not index.was_sparse
-    return Adopted(entries, data if plain else None, mtime_ns)
+    return Adopted(entries, data if plain else None, signature[1], index, signature)
 
 
-def put_entries(editor: Editor, entries: Collection[IndexEntry]) -> None:
-    """Puts the entries as ``work/``, a directory at a time."""
+def put_entries(editor: Editor, entries: Collection[IndexEntry]) -> dict[bytes, dict[bytes, str]]:
+    """Puts the entries as ``work/``, a directory at a time; gives the names that each directory has by them, with their kinds."""
     by_directory: dict[bytes, list[tuple[int, bytes, bytes]]] = {}
     directory, items = b"\0", []  # entries of one directory mostly come together, but those of its folders come in between
     start = 0
@@ -71,8 +93,18 @@ def put_entries(editor: Editor, entries: Collection[IndexEntry]) -> None:
             directory, start = here, len(here) + 1 if here else 0
             items = by_directory.setdefault(here, [])
         items.append((mode, path[start:], oid))
+    known: dict[bytes, dict[bytes, str]] = {}
     for here, group in by_directory.items():
         editor.put_tree(here, group, "work")
+        known.setdefault(here, {}).update((name, "link" if mode == LINK else "file") for mode, name, _ in group)
+        while here:
+            parent, _, name = here.rpartition(b"/")
+            above = known.setdefault(parent, {})
+            if name in above:
+                break
+            above[name] = "dir"
+            here = parent
+    return known
 
 
 def held_directories(place: Place, index: IndexFile, repository: Repository) -> frozenset[bytes]:

@@ -54,12 +54,14 @@ class IndexImage:
     """A captured index. ``entries`` are sorted by path and stage; each has the fields of ``IndexItem`` first, or as attributes.
 
     ``reuc`` is the raw resolve-undo extension. With ``raw`` the index is kept as these bytes alone and ``entries`` is empty.
+    ``tree`` (only when writing) is a stored tree that already holds exactly these entries, all of stage 0 and without flags.
     """
 
     version: int
     entries: tuple[Any, ...]
     reuc: bytes | None = None
     raw: bytes | None = None
+    tree: ObjectId | None = None
 
 
 def member_name(member: bytes) -> bytes:
@@ -79,11 +81,13 @@ def write_index(trees: Trees, image: IndexImage) -> ObjectId:
         return _written(trees, {b"raw": write_text(odb, image.raw)})
     flags: list[bytes] = []
     stages = [_StageTree(trees) for _ in range(4)]
-    for path, stage, mode, oid, bits in _plain(image.entries):
+    for path, stage, mode, oid, bits in _plain(image.entries) if image.tree is None else ():
         stages[stage].add(path, mode, oid)
         if bits:
             flags.append(b"%d %x %b\n" % (stage, bits, encode_path(path)))
     entries: Entries = {}
+    if image.tree is not None:
+        entries[b"0"] = (TREE, image.tree)
     for stage, tree in enumerate(stages):
         written = tree.finish()
         if written is not None:

@@ -523,7 +523,12 @@ class Session:
     def keep_rules(self) -> KeepRules:
         """The settings ``store.*`` as rules."""
         settings = self.settings
-        return KeepRules(settings.store_keep_days * DAY_MS, settings.store_max_mib << 20, settings.store_min_free_percent)
+        return KeepRules(
+            settings.store_keep_days * DAY_MS,
+            settings.store_max_mib << 20,
+            settings.store_min_free_percent,
+            spared=settings.store_keep_operations,
+        )
 
     @property
     def interrupted(self) -> bool:

@@ -22,6 +22,7 @@ from safety.store.snapshot import Snapshot
 from safety.store.takeback import Whole
 from safety.types import Absent, Present, Unknown
 
+LONG_CALL_MS = 10_000
 _VERBS: dict[str, Verb] = {
     RESTORED: "restored",
     REMOVED: "removed",
@@ -113,7 +114,8 @@ def lines_of(
     """The report with a line for each path and for git, and its exit code by the rule of the protocol page."""
     steps = outcome.steps if outcome is not None else whole.files.steps
     private = Snapshot(session.log.odb, parts[-1].before if parts else None)
-    lines = [_line(session, step, private) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
+    long = _seen_in_long_calls(session, parts)
+    lines = [_line(session, step, private, long) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
     notes = outcome.notes if outcome is not None else [note for _, plan in whole.git for note in plan.notes]
     kept = outcome.kept if outcome is not None else [text for _, plan in whole.git for text in plan.kept]
     lines.extend(PathLine("git", note=note) for note in notes)
@@ -140,7 +142,22 @@ def _is_shown(step: Step) -> bool:
     return step.verb == RESTORED and isinstance(step.ours, Absent)
 
 
-def _line(session: Session, step: Step, before: Snapshot) -> PathLine:
+def _seen_in_long_calls(session: Session, parts: Sequence[Piece]) -> frozenset[bytes]:
+    """Paths found changed around a call that ran long and named none: the user may have written one of them (design 5.4 rule 4)."""
+    found: set[bytes] = set()
+    for piece in parts:
+        record = session.log.find(piece.operation)
+        if (
+            record is not None
+            and record.duration_ms > LONG_CALL_MS
+            and record.declared is None
+            and not record.session.startswith("run-")
+        ):
+            found.update(piece.paths)
+    return frozenset(found)
+
+
+def _line(session: Session, step: Step, before: Snapshot, long: frozenset[bytes] = frozenset()) -> PathLine:
     note, reason, size = step.note, "", None
     code = note.partition(":")[0]
     state = next((s for s in (step.ours, step.target) if isinstance(s, Unknown)), None)
@@ -155,6 +172,8 @@ def _line(session: Session, step: Step, before: Snapshot) -> PathLine:
         note = "created by the agent"
     elif not note and before.area(step.path) == "private" and not step.path.startswith(b"/"):
         note = "ignored by git"
+    if step.acts and step.path in long:
+        note = f"{note}, changed during a long call" if note else "changed during a long call"
     folder = isinstance(step.target, Present) and step.target.kind == "dir"
     return PathLine(_VERBS[step.verb], step.path, note, reason, size=size, folder=folder)
 

@@ -71,7 +71,16 @@ def open_session(
         ) from fault
     odb = ObjectStore(store)
     place = Place(
-        entry.root, state, store, home, entry.chain, odb, git, limits_of(settings), declared_only=entry.root in too_wide
+        entry.root,
+        state,
+        store,
+        home,
+        entry.chain,
+        odb,
+        git,
+        limits_of(settings),
+        declared_only=entry.root in too_wide,
+        progress=on_progress or (lambda label, done, total: None),
     )
     log = OpLog(odb, store, entry.chain, clock)
     return Session(

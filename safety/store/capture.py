@@ -30,6 +30,7 @@ from safety.store.snapshot import Editor, IndexImage, IndexOdd, Snapshot, change
 from safety.store.trees import parse_tree
 from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
 
+PROGRESS_STEP = 256
 RETRIED = ("call-budget", "changed-while-reading", "unreadable", "deadline", "too-large", "special-file", "ignored-large")
 
 
@@ -378,7 +379,9 @@ class Scan:
                 self.not_covered.append(NotCovered(path, unknown.reason))
         pending = sorted(path for path in candidates if path and path not in survey.uncovered and not is_git_path(path))
         ignored = survey.ignored | self._ignored_among(survey, [path for path in pending if self._is_unjudged(path, survey)])
-        for path in pending:
+        for number, path in enumerate(pending):
+            if number % PROGRESS_STEP == PROGRESS_STEP - 1:
+                self.place.progress("taking a snapshot", number, len(pending))
             self._put_file(tree, path, is_ignored=path in ignored)
         for path, (mode, inode) in survey.modes.items():
             state = self.snapshot.state(path)

@@ -188,6 +188,10 @@ class OpLog:
             return None
         return self.odb.read_commit(operation.parent).tree
 
+    def find(self, identity: str) -> Record | None:
+        """The record of an operation by its whole id."""
+        return next((operation.record for operation in self.walk() if operation.id == identity), None)
+
     def cut(self) -> frozenset[ObjectId]:
         """Commits whose parents were forgotten (the store's ``shallow`` file)."""
         try:

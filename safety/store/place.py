@@ -39,6 +39,7 @@ class Place:
     limits: Limits
     now_ns: Callable[[], int] = time.time_ns
     declared_only: bool = False
+    progress: Callable[[str, int, int], None] = lambda label, done, total: None
 
     def absolute(self, path: bytes) -> bytes:
         """The absolute path of a captured one."""

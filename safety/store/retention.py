@@ -31,12 +31,16 @@ _DEADLINE_S = 3600
 
 @dataclass(frozen=True, slots=True)
 class KeepRules:
-    """What may be forgotten. ``newest`` operations of each chain are kept whatever the other rules say, pinned ones too."""
+    """What may be forgotten. ``newest`` operations of each chain are kept whatever the other rules say, pinned ones too.
+
+    The ``spared`` newest ones are never forgotten for their age, only for room.
+    """
 
     max_age_ms: int = 30 * DAY_MS
     max_bytes: int = 2 << 30
     min_free_percent: float = 5.0
     newest: int = 20
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,10 @@ def forget(
     logs = {chain: list(read_chain(odb, chain)) for chain in sorted(chains(odb.git_dir))}
     pinned = set(refs_below(odb.git_dir, PIN).values())
     keep_first = {chain: 0 if chain in retired else rules.newest for chain in logs}
-    kept = {chain: _young(log, keep_first[chain], rules, now_ms) for chain, log in logs.items()}
+    kept = {
+        chain: _young(log, 0 if chain in retired else max(keep_first[chain], rules.spared), rules, now_ms)
+        for chain, log in logs.items()
+    }
     excess = _excess(git, odb, rules, free)
     if excess > 0:
         excess = _cut_to_size(git, odb, logs, kept, keep_first, excess)

@@ -28,9 +28,9 @@ def keep_rules(session: Session, args: StoreArgs) -> KeepRules:
     """The rules of the settings, with what this command line says instead. A number of operations drops all older ones."""
     rules = session.keep_rules
     if args.keep_operations is not None:
-        rules = replace(rules, newest=args.keep_operations, max_age_ms=0)
+        rules = replace(rules, newest=args.keep_operations, spared=args.keep_operations, max_age_ms=0)
     if args.keep_days is not None:
-        rules = replace(rules, max_age_ms=args.keep_days * DAY_MS)
+        rules = replace(rules, max_age_ms=args.keep_days * DAY_MS, spared=args.keep_operations or 0)
     return rules if args.max_mib is None else replace(rules, max_bytes=args.max_mib << 20)
 
 

@@ -9,20 +9,26 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from safety.commands.changes import Contents, count_lines
+from safety.commands.gitnotes import commits_moved
 from safety.commands.report import Hint, PathLine, UndoReport, Verb
 from safety.commands.uncovered import reason_text
 from safety.session import Session
 from safety.store.apply import carry_out as apply_job
 from safety.store.capture import after_apply
+from safety.store.gitstate import GitPlan, group_note
 from safety.store.journal import Job, Outcome, read_journal, remove_journal
+from safety.store.members import MemberPlace
 from safety.store.oplog import Record
 from safety.store.recovery import remaining, sweep_temporaries
 from safety.store.restore import KEPT, MERGED, NOT_COVERED, REMOVED, RESTORED, UNCHANGED, Piece, Step
 from safety.store.snapshot import Snapshot
 from safety.store.takeback import Whole
-from safety.types import Absent, Present, Unknown
+from safety.types import Absent, PathState, Present, Unknown
 
 LONG_CALL_MS = 10_000
+# A dry run counts lines in so many bytes of content and no more.
+BYTES_COUNTED = 16 << 20
 _VERBS: dict[str, Verb] = {
     RESTORED: "restored",
     REMOVED: "removed",
@@ -115,10 +121,11 @@ def lines_of(
     steps = outcome.steps if outcome is not None else whole.files.steps
     private = Snapshot(session.log.odb, parts[-1].before if parts else None)
     long = _seen_in_long_calls(session, parts)
-    lines = [_line(session, step, private, long) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
-    notes = outcome.notes if outcome is not None else [note for _, plan in whole.git for note in plan.notes]
+    lines = [_line(report, step, private, long) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
+    if report.dry_run:
+        lines = _counted(Contents(session.log.odb), lines, steps)
     kept = outcome.kept if outcome is not None else [text for _, plan in whole.git for text in plan.kept]
-    lines.extend(PathLine("git", note=note) for note in notes)
+    lines.extend(PathLine("git", note=note) for note in _git_notes(session, whole, outcome, bool(kept)))
     lines.extend(PathLine("git", note=text, reason="kept") for text in kept)
     left_out = any(line.verb in ("kept", "not covered") for line in lines) or bool(kept)
     hints = list(report.hints)
@@ -157,25 +164,76 @@ def _seen_in_long_calls(session: Session, parts: Sequence[Piece]) -> frozenset[b
     return frozenset(found)
 
 
-def _line(session: Session, step: Step, before: Snapshot, long: frozenset[bytes] = frozenset()) -> PathLine:
+def _counted(contents: Contents, lines: Sequence[PathLine], steps: Sequence[Step]) -> list[PathLine]:
+    """The lines of a dry run with the number of text lines that would come and go."""
+    acting = {step.path: step for step in steps if step.acts}
+    left = BYTES_COUNTED
+    found: list[PathLine] = []
+    for line in lines:
+        step = acting.get(line.path)
+        states: list[PathState] = [step.ours, step.target] if step is not None and left > 0 else []
+        if states and not any(isinstance(state, Unknown) for state in states):
+            left -= sum(contents.size(state) for state in states)
+            counts = count_lines(contents, *states)
+            line = line if counts is None else replace(line, added=counts[0], deleted=counts[1])
+        found.append(line)
+    return found
+
+
+def _git_notes(session: Session, whole: Whole, outcome: Outcome | None, is_kept: bool) -> list[str]:
+    """What was done, or in a dry run would be done, to git's state, with the number of commits that this moves a branch by."""
+    notes = list(outcome.notes) if outcome is not None else [note for _, plan in whole.git for note in plan.notes]
+    for member, plan in whole.git:
+        if outcome is None:
+            notes += _of_directory(member, plan)
+        if plan.index and plan.now.index and not plan.notes and not is_kept:
+            notes.append(f"index: {len(plan.index)} {'entry' if len(plan.index) == 1 else 'entries'} as before")
+        moved = commits_moved(session.log.odb, plan.now, plan.target)
+        group = group_note(plan.now, plan.target)
+        if moved and group in notes:
+            notes[notes.index(group)] = f"{group}, {moved}"
+    return notes
+
+
+def _of_directory(member: MemberPlace, plan: GitPlan) -> list[str]:
+    """What a plan would do to a whole git directory."""
+    words = {"laid back": plan.lay_back, "removed": plan.take_away, "repaired": plan.repair}
+    top = os.fsdecode(member.common if plan.repair else member.top)
+    return [f"{top} {word}" for word, applies in words.items() if applies]
+
+
+def _line(report: UndoReport, step: Step, before: Snapshot, long: frozenset[bytes] = frozenset()) -> PathLine:
     note, reason, size = step.note, "", None
     code = note.partition(":")[0]
     state = next((s for s in (step.ours, step.target) if isinstance(s, Unknown)), None)
     if step.verb == NOT_COVERED:
         reason = code
-        note = reason_text(code)
         digits = step.note.partition(":")[2]
         size = int(digits) if digits.isdigit() and int(digits) else (state.size if state else None) or None
+        note = f"{reason_text(code, size or 0)}; left as it is"
     elif step.verb == KEPT:
         reason = "edited-since"
     elif step.verb == REMOVED and not note:
-        note = "created by the agent"
+        is_run = bool(report.titles) and all(title.command for title in report.titles)
+        note = "" if report.action == "redo" else f"created by the {'command' if is_run else 'agent'}"
+    elif step.verb == MERGED and not note:
+        note = "your later changes stay"
+    elif step.verb == RESTORED and not note and (mode := _mode_note(step)):
+        note = mode
     elif not note and before.area(step.path) == "private" and not step.path.startswith(b"/"):
         note = "ignored by git"
     if step.acts and step.path in long:
         note = f"{note}, changed during a long call" if note else "changed during a long call"
     folder = isinstance(step.target, Present) and step.target.kind == "dir"
     return PathLine(_VERBS[step.verb], step.path, note, reason, size=size, folder=folder)
+
+
+def _mode_note(step: Step) -> str:
+    """What a step does that leaves the content alone."""
+    ours, target = step.ours, step.target
+    if isinstance(ours, Present) and isinstance(target, Present) and (ours.kind, ours.oid) == (target.kind, target.oid):
+        return f"mode {ours.mode:o} -> {target.mode:o}"
+    return ""
 
 
 def _progress(session: Session) -> Any:

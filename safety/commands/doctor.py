@@ -15,7 +15,7 @@ from pathlib import Path
 from safety.commands.args import DoctorArgs
 from safety.commands.report import Check, DoctorReport, Report
 from safety.commands.selection import open_book
-from safety.commands.status import heard_agents
+from safety.commands.status import TOO_WIDE, heard_agents
 from safety.commands.store import problem_text
 from safety.commands.uncovered import size_text
 from safety.faults import SafetyError
@@ -55,6 +55,7 @@ def run(session: Session, args: DoctorArgs) -> Report:
         *_store(session, args.fast),
         *_places(session),
         *_repository(session),
+        *_width(session),
         *_watcher(session),
         *_agents(session),
         *_settings(session),
@@ -216,6 +217,11 @@ def _repository(session: Session) -> Iterator[Check]:
         yield Check("warn", "repository", f"git does not work here: {problem}", "git status", "repository")
 
 
+def _width(session: Session) -> Iterator[Check]:
+    if session.place.declared_only:
+        yield Check("warn", "folder", TOO_WIDE, "cd to a project's folder", "too-wide")
+
+
 def _watcher(session: Session) -> Iterator[Check]:
     if session.settings.watch_enabled in (False, "off"):
         yield Check("none", "watcher", "switched off by watch.enabled")
@@ -232,7 +238,7 @@ def _agents(session: Session) -> Iterator[Check]:
     heard = heard_agents(open_book(session))
     for name, when_ms in heard:
         yield Check("ok", name, f"last heard {time.strftime('%Y-%m-%d %H:%M', time.localtime(when_ms / 1000))}")
-    if not heard:
+    if not heard and not session.place.declared_only:
         yield Check("none", "agents", "no hook was heard in this workspace yet", "git safety run -- COMMAND")
 
 

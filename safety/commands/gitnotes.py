@@ -13,7 +13,7 @@ from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot
 from safety.types import ObjectId
 
-SHORT = 8
+SHORT = 7
 MOST_COMMITS = 500
 _SHOWN_REFS = 20
 _CLOCK_SLACK_S = 2
@@ -87,6 +87,18 @@ def _commits(odb: ObjectStore, before: bytes, after: bytes) -> str:
         number = _distance(odb, start, end)
         if number:
             return f", {number} {'commit' if number == 1 else 'commits'}{words}"
+    return ""
+
+
+def commits_moved(odb: ObjectStore, now: GitValue, target: GitValue) -> str:
+    """``1 commit taken off``, ``2 commits back``: how far the branch that HEAD shall be on moves; empty if it does not."""
+    branch = target.branch
+    before, after = (now.refs.get(branch), target.refs.get(branch)) if branch is not None else (None, None)
+    if before is None or after is None or before == after:
+        return ""
+    for start, end, words in ((before, after, "taken off"), (after, before, "back")):
+        if number := _distance(odb, start, end):
+            return f"{number} {'commit' if number == 1 else 'commits'} {words}"
     return ""
 
 

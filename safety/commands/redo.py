@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from safety.commands.args import RedoArgs
 from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.report import Hint, Report, TurnTitle, UndoReport
@@ -48,17 +46,14 @@ def run(session: Session, args: RedoArgs) -> Report:
             root=session.root,
             action="redo",
             titles=titles,
-            subject="" if titles else undo.record.summary or undo.id,
+            subject="" if titles else _subject(undo),
             dry_run=args.dry_run,
             plan_token=whole.token,
             notices=finished,
         )
         if args.dry_run:
             return lines_of(session, report, whole, [piece])
-        done = carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
-        return replace(
-            done, lines=tuple(replace(line, note="") if line.note == "created by the agent" else line for line in done.lines)
-        )
+        return carry_out(session, whole, report, kind="redo", undoes=[undo.id], parts=[piece])
 
 
 def newest_undo(session: Session, handle: str = "") -> Operation | None:
@@ -74,6 +69,12 @@ def newest_undo(session: Session, handle: str = "") -> Operation | None:
     if handle:
         raise UnknownHandle(f"{handle} names no undo that could be taken back", "git safety log")
     return None
+
+
+def _subject(undo: Operation) -> str:
+    """What is taken back where it was no undo of a whole turn."""
+    what = undo.record.summary or undo.id
+    return f"the restore of {what}" if undo.record.kind == "restore" else f"the undo of a part of {what}"
 
 
 def _titles(session: Session, undo: Operation) -> tuple[TurnTitle, ...]:

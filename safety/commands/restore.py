@@ -101,10 +101,13 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
             return Moment(chosen.before, f"before {chosen.handle}", chosen.parts)
         return Moment(chosen.after, f"after {chosen.handle}")
     if args.at_ms is None:
-        if parse_handle(args.handle) is not None:
+        if parse_handle(args.handle) is not None or not args.handle.strip("@-"):
             chosen = select(open_book(session), args.handle)
             return Moment(chosen.after, f"after {chosen.handle}")
-        operation = find_operation(log, args.handle)
+        try:
+            operation = find_operation(log, args.handle)
+        except UnknownHandle:
+            raise UnknownHandle(f"{args.handle!r} is neither a time nor the name of a snapshot", "git safety restore -h") from None
         return Moment(operation.tree, f"in {args.handle}")
     return Moment(_tree_at(log, args.at_ms), "at that time")
 
@@ -114,7 +117,7 @@ def _tree_at(log: OpLog, at_ms: int) -> ObjectId:
     for operation in log.walk():
         if operation.record.time_ms <= at_ms:
             return operation.tree
-    raise UnknownHandle("nothing is recorded from that time or before", "git safety log")
+    raise UnknownHandle("nothing is recorded from that time or before it", "git safety log -v")
 
 
 def _parts(session: Session, now: ObjectId | None, moment: Moment, only: Sequence[bytes]) -> list[Piece]:

@@ -226,7 +226,10 @@ def what(book: Book, single: Single) -> str:
         undone = record.undoes
         if record.kind == "redo":
             undone = next((operation.record.undoes for operation in book.timeline.walk() if operation.id in record.undoes), ())
-        return " ".join([record.kind, *(name for name in undone if name[:1] == "t" and name[1:].isdigit())])
+        turns = [name for name in undone if name[:1] == "t" and name[1:].isdigit()]
+        if not turns and record.summary:
+            return f"undo of a part of {record.summary}" if record.kind == "undo" else f"took back {record.summary}"
+        return " ".join([record.kind, *turns])
     if record.kind == "restore":
         return "restore"
     return f"during t{record.turn}" if record.turn else ""

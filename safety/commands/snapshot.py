@@ -11,6 +11,7 @@ from safety.commands.ondisk import files_below
 from safety.commands.pin import check_name
 from safety.commands.report import Hint, Report, SnapshotReport
 from safety.commands.restore import UnknownPath
+from safety.commands.status import TOO_WIDE
 from safety.commands.uncovered import lines_of_notices, lines_of_states
 from safety.session import Session
 from safety.store.pins import set_pin
@@ -36,6 +37,7 @@ def run(session: Session, args: SnapshotArgs) -> Report:
     else:
         lines = lines_of_notices(operation.record.not_covered)
         states = (snapshot.state(path) for path in named)
+    narrow = named is None and session.place.declared_only
     files = sum(isinstance(state, Present) and state.kind != "dir" for state in states)
     handle = args.name or operation.id
     return SnapshotReport(
@@ -44,7 +46,8 @@ def run(session: Session, args: SnapshotArgs) -> Report:
         name=args.name,
         files=files,
         lines=lines,
-        exit_code=3 if lines else 0,
+        exit_code=3 if lines or narrow else 0,
+        notices=(TOO_WIDE,) if narrow else (),
         hints=(Hint("Bring a file back", f"git safety restore --at {handle} PATH"),),
     )
 

@@ -26,6 +26,7 @@ from safety.store.turns import SessionState
 # An agent that has not been heard for so long may have lost its hook.
 FORGOTTEN_MS = 7 * 24 * 3600 * 1000
 _MOST_UNCOVERED = 200
+TOO_WIDE = "this folder is too wide for snapshots of everything; only files that a tool names are covered"
 
 
 def run(session: Session, args: StatusArgs) -> Report:
@@ -130,9 +131,9 @@ def _branch(root: bytes) -> str:
 def _notes(session: Session, protected: bool, heard: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     notes = list(session.settings.warnings)
     if session.place.declared_only:
-        notes.append("this folder is too wide for snapshots of everything; only files that a tool names are covered")
-    if not protected:
+        notes.append(TOO_WIDE)
+    elif not protected:
         agents = [name for name, _ in heard if name != RUN]
         why = "no agent's hook was heard here for a week" if agents else "no agent's hook was heard here yet"
-        notes.append(f"{why}; any command is protected by: git safety run -- COMMAND")
+        notes.append(f"{why}; a single command is protected by: git safety run -- COMMAND")
     return tuple(notes)

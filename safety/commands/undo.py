@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from safety.commands.changes import Contents
 from safety.commands.hunks import choices, narrowed
 from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
+from safety.commands.selection import open_book, select
 from safety.commands.titles import agent_name, title_of
 from safety.session import Session
-from safety.store.history import Turn, owned_by, parse_handle, pieces, shared_paths, turns
+from safety.store.history import Turn, find_operation, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.restore import KEPT, Piece, Step
 from safety.store.snapshot import Snapshot
@@ -64,6 +66,8 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     if only is not None and not whole.files.steps:
         nothing = f"{titles[0].handle} changed nothing at or below the paths you named"
         return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=nothing)
+    if not parts:
+        return _nothing_of(session, chosen, titles[0].handle)
     whole = _with_shared(session, whole, chosen, only)
     if args.plan and args.plan != whole.token:
         again = (Hint("Look again", "git safety undo --dry-run"),)
@@ -102,17 +106,38 @@ def _with_shared(session: Session, whole: Whole, chosen: Chosen, only: Sequence[
     return replace(whole, files=replace(whole.files, steps=tuple(sorted(steps, key=lambda step: step.path))))
 
 
+def _nothing_of(session: Session, chosen: Chosen, handle: str) -> UndoReport:
+    """The answer where a turn or call that was named has nothing to take back."""
+    rest = chosen.call is None and has_changes(session, chosen.turns[0], unattributed=True)
+    nothing = f"no call of {handle} explains what changed meanwhile" if rest else f"{handle} changed nothing"
+    hints = (Hint("What changed", f"git safety show {handle}"),) if rest else ()
+    return UndoReport(root=session.root, exit_code=4, nothing=nothing, hints=hints)
+
+
+def _numbers(session: Session, args: UndoArgs) -> tuple[int, int | None]:
+    """The turn, and the call if it is one, that a handle names. Raises UnknownHandle."""
+    numbers = parse_handle(args.handle)
+    if numbers is not None:
+        return numbers
+    if not args.handle.strip("@-"):
+        turn = select(open_book(session), args.handle).turn
+        assert turn is not None
+        return turn.number, None
+    try:
+        record = find_operation(session.log, args.handle).record
+    except UnknownHandle as fault:
+        if os.path.lexists(args.handle):
+            raise UnknownHandle(fault.message, f"git safety undo -- {shlex.quote(args.handle)}") from None
+        raise
+    if not record.turn:
+        raise UnknownHandle(f"{args.handle} is no turn of an agent", "git safety log")
+    return record.turn, record.call or None
+
+
 def choose(session: Session, args: UndoArgs) -> Chosen:
     """The turns the arguments name. Raises UnknownHandle."""
     if args.handle:
-        numbers = parse_handle(args.handle)
-        if numbers is None:
-            from safety.store.history import find_operation
-
-            record = find_operation(session.log, args.handle).record
-            if not record.turn:
-                raise UnknownHandle(f"{args.handle} is no turn of an agent", "git safety log")
-            numbers = (record.turn, record.call or None)
+        numbers = _numbers(session, args)
         for turn in turns(session.log):
             if turn.number == numbers[0]:
                 if numbers[1] is not None and numbers[1] > turn.calls:
@@ -187,11 +212,11 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     if args.handle or args.now or args.session is not None:
         return None
     newest = next(iter(turns(session.log)), None)
-    who = agent_name(turn)
+    what = _words_for(turn)
     if newest is not None and newest.session != turn.session and newest.number != turn.number:
         return Ask(
             root=session.root,
-            question=f"The newest turn that changed something, {turn.handle}, is of another session ({who}). Undo it?",
+            question=f"The newest turn, {newest.handle}, has nothing to undo. Before it, of another session: {what}. Undo that?",
             command=command,
             answer={"confirmed": True, "handle": turn.handle},
             code="other-session",
@@ -199,7 +224,7 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     if session.now_ms() - turn.ended_ms > OLD_MS:
         return Ask(
             root=session.root,
-            question=f"The newest turn that changed something, {turn.handle} ({who}), is older than an hour. Undo it?",
+            question=f"The newest turn that changed something is older than an hour: {what}. Undo it?",
             command=command,
             answer={"confirmed": True, "handle": turn.handle},
             code="old-turn",
@@ -207,7 +232,15 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     return None
 
 
+def _words_for(turn: Turn) -> str:
+    """A turn inside a question: ``t3 (run, rm -rf build)``."""
+    title = title_of(turn)
+    lines = title.prompt.split("\n", 1)[0].strip()
+    said = lines if len(lines) <= 60 else lines[:57].rstrip() + "..."
+    return f"{title.handle} ({', '.join(filter(None, [agent_name(turn), said]))})"
+
+
 def _nothing(session: Session) -> str:
-    if session.log.head_id() is None:
+    if next(iter(turns(session.log, unattributed=True)), None) is None:
         return "no agent has worked here yet"
     return "no turn here changed anything that is not undone already"

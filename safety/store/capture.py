@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from safety.plumbing.ignore import IgnoreRules
 from safety.plumbing.index import IndexCorrupt, IndexFile, IndexUnsupported, read_signature
 from safety.plumbing.repo import Repository, open_repository, user_config, verify
+from safety.plumbing.run import GitError
 from safety.store.anchors import anchor, bring_over
 from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
@@ -127,7 +128,14 @@ def _names_below(tree: Tree, path: bytes, snapshot: Snapshot) -> Iterator[bytes]
 
 def everything(place: Place, before: ObjectId | None, limits: Limits | None = None) -> Draft:
     """A draft that knows the whole workspace anew."""
-    return Scan(place, before, limits or place.limits).run()
+    try:
+        return Scan(place, before, limits or place.limits).run()
+    except GitError:
+        index = PrivateIndex(place)
+        if not index.file.exists():
+            raise
+        index.forget()  # it was damaged, or something else is wrong, which shows again now
+        return Scan(place, before, limits or place.limits).run()
 
 
 def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes], members: Iterable[bytes]) -> Draft:

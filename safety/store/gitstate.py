@@ -272,7 +272,7 @@ def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     if base.branch is not None and base.branch not in theirs.refs and base.branch != theirs.branch:
         outcome.notes.append(f"branch {_branch_name(base.branch)} removed")
     outcome.value = replace(ours, head=theirs.head, refs=refs, progress=dict(theirs.progress))
-    outcome.notes.append(_group_note(base, theirs))
+    outcome.notes.append(group_note(base, theirs))
     return True
 
 
@@ -325,7 +325,7 @@ def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around
             outcome.kept.append(f"{_branch_name(ref)} was pushed; it stays")
         else:
             _set(refs, ref, new)
-            outcome.notes.append(f"{_branch_name(ref)} {'back' if new else 'removed'}")
+            outcome.notes.append(f"{_full_name(ref)} {'back' if new else 'removed'}")
     # a branch of the group that the group itself did not move (the agent switched away from it and moved it)
     outcome.value = replace(ours, refs=refs)
 
@@ -477,7 +477,14 @@ def _name(value: GitValue) -> str:
     return _branch_name(value.branch) if value.branch is not None else "a detached HEAD"
 
 
-def _group_note(base: GitValue, theirs: GitValue) -> str:
+def _full_name(ref: bytes) -> str:
+    """With the kind of ref where there is a word for it: ``branch idea``, ``tag v1``."""
+    name = _branch_name(ref)
+    return f"branch {name}" if ref.startswith(b"refs/heads/") else f"tag {name[5:]}" if name.startswith("tags/") else name
+
+
+def group_note(base: GitValue, theirs: GitValue) -> str:
+    """What taking HEAD, its branch and the operation in progress back from ``base`` to ``theirs`` is called."""
     if base.head != theirs.head and (base.branch or theirs.branch):
         return f"back on {_name(theirs)} ({_short(theirs.commit)}), was on {_name(base)}"
     if base.commit != theirs.commit:

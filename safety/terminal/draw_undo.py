@@ -66,6 +66,8 @@ def _undo_heads(report: r.UndoReport, place: Place) -> Iterator[Line]:
     would = {"undo": "Would undo", "redo": "Would redo", "restore": "Would restore", "recover": "Would finish"}
     done = {"undo": "Undid", "redo": "Redid", "restore": "Restored", "recover": "Finished"}
     word = (would if report.dry_run else done)[report.action]
+    if report.action == "redo" and not report.titles:
+        word = "Would take back" if report.dry_run else "Took back"
     if report.subject or not report.titles:
         yield line((word, "bold"), f" {t.one_line(report.subject)}")
     for title in report.titles:

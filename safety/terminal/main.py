@@ -41,7 +41,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Runs one command line and gives its exit code. The streams are the process's own; nothing else of it is read here."""
     words = list(argv)
     try:
-        if words[:1] == ["hook"]:
+        if words[:1] == ["hook"] and words[1:2] not in (["-h"], ["--help"]):
             from safety.terminal import hook
 
             return hook.main(words[1:], environ)

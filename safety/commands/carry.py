@@ -121,7 +121,9 @@ def lines_of(
     steps = outcome.steps if outcome is not None else whole.files.steps
     private = Snapshot(session.log.odb, parts[-1].before if parts else None)
     long = _seen_in_long_calls(session, parts)
-    lines = [_line(report, step, private, long) for step in sorted(steps, key=lambda step: step.path) if _is_shown(step)]
+    above = _folders_above(steps)
+    shown = sorted((step for step in steps if _is_shown(step, above)), key=lambda step: step.path)
+    lines = [_line(report, step, private, long) for step in shown]
     if report.dry_run:
         lines = _counted(Contents(session.log.odb), lines, steps)
     kept = outcome.kept if outcome is not None else [text for _, plan in whole.git for text in plan.kept]
@@ -137,16 +139,31 @@ def lines_of(
     return replace(report, lines=tuple(lines), hints=tuple(hints), exit_code=3 if left_out else report.exit_code)
 
 
-def _is_shown(step: Step) -> bool:
-    """Directories are told by their files, unless they stand for themselves; reflogs are told by git's lines."""
+def _folders_above(steps: Sequence[Step]) -> frozenset[bytes]:
+    """The folders that a file which the plan acts on lies below."""
+    found: set[bytes] = set()
+    for step in steps:
+        folder = step.path.rpartition(b"/")[0] if step.acts and not _is_folder(step) else b""
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition(b"/")[0]
+    return frozenset(found)
+
+
+def _is_folder(step: Step) -> bool:
+    kinds = {state.kind for state in (step.ours, step.target) if isinstance(state, Present)}
+    return kinds == {"dir"}
+
+
+def _is_shown(step: Step, above: frozenset[bytes]) -> bool:
+    """Folders are told by their files, unless they stand for themselves (an empty one, a mode); reflogs are told by git's lines."""
     if step.note == "reflog":
         return False
-    directory = any(isinstance(state, Present) and state.kind == "dir" for state in (step.ours, step.target)) and not any(
-        isinstance(state, Present) and state.kind != "dir" for state in (step.ours, step.target)
-    )
-    if not directory:
+    if not _is_folder(step):
         return True
-    return step.verb == RESTORED and isinstance(step.ours, Absent)
+    if step.verb == RESTORED:
+        return True
+    return step.verb == REMOVED and step.path not in above
 
 
 def _seen_in_long_calls(session: Session, parts: Sequence[Piece]) -> frozenset[bytes]:
@@ -174,7 +191,7 @@ def _counted(contents: Contents, lines: Sequence[PathLine], steps: Sequence[Step
         states: list[PathState] = [step.ours, step.target] if step is not None and left > 0 else []
         if states and not any(isinstance(state, Unknown) for state in states):
             left -= sum(contents.size(state) for state in states)
-            counts = count_lines(contents, *states)
+            counts = count_lines(contents, states[0], states[1])
             line = line if counts is None else replace(line, added=counts[0], deleted=counts[1])
         found.append(line)
     return found
@@ -224,7 +241,7 @@ def _line(report: UndoReport, step: Step, before: Snapshot, long: frozenset[byte
         note = "ignored by git"
     if step.acts and step.path in long:
         note = f"{note}, changed during a long call" if note else "changed during a long call"
-    folder = isinstance(step.target, Present) and step.target.kind == "dir"
+    folder = _is_folder(step) or reason in ("ignored-directory", "mount-point")
     return PathLine(_VERBS[step.verb], step.path, note, reason, size=size, folder=folder)
 
 

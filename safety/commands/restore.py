@@ -107,7 +107,9 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
         try:
             operation = find_operation(log, args.handle)
         except UnknownHandle:
-            raise UnknownHandle(f"{args.handle!r} is neither a time nor the name of a snapshot", "git safety restore -h") from None
+            raise UnknownHandle(
+                f"{args.handle!r} is neither a time nor the name of a snapshot", "git safety restore -h"
+            ) from None
         return Moment(operation.tree, f"in {args.handle}")
     return Moment(_tree_at(log, args.at_ms), "at that time")
 

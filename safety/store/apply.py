@@ -36,6 +36,7 @@ class _Runner:
     def __init__(self, place: Place, job: Job, progress: Callable[[int, int], None]) -> None:
         self.place, self.job, self.progress = place, job, progress
         self.outcome = Outcome()
+        self._opened: dict[bytes, int] = {}
         self.git = GitHands(place, job, self.outcome, self._file)
         self.layer = Layer(place, job, self.outcome)
 
@@ -143,7 +144,12 @@ class _Runner:
     def _file(self, hands: Exchanger, step: Step) -> Step:
         try:
             self._parents(hands.tree, step)
-            hands.put(step.path, step.ours, step.target)
+            try:
+                hands.put(step.path, step.ours, step.target)
+            except PermissionError:
+                if not self._open_folder(hands.tree, step.path):
+                    raise
+                hands.put(step.path, step.ours, step.target)
         except Moved:
             now = state_of(hands.tree, self.place.odb, step.path)
             if now == step.target:
@@ -162,6 +168,19 @@ class _Runner:
                 return Step(step.path, KEPT, step.ours, step.ours, "holds files of yours")
             return Step(step.path, KEPT, step.ours, step.ours, f"could not be set back: {fault.strerror}")
         return step
+
+    def _open_folder(self, tree: Tree, path: bytes) -> bool:
+        """Makes a read-only folder of ours writable for a moment; its mode goes back when all files are in place."""
+        folder = path.rpartition(b"/")[0]
+        try:
+            info = tree.lstat(folder)
+            if info is None or info.st_uid != os.geteuid() or info.st_mode & 0o300 == 0o300:
+                return False
+            os.chmod(tree.directory(folder), (info.st_mode & 0o7777) | 0o300)
+        except OSError:
+            return False
+        self._opened.setdefault(folder, info.st_mode & 0o7777)
+        return True
 
     def _parents(self, tree: Tree, step: Step) -> None:
         """Makes missing directories above a path that is to exist; their modes follow when all files are in place."""
@@ -184,6 +203,9 @@ class _Runner:
 
     def _modes_of_directories(self, tree: Tree, steps: Iterable[Step]) -> None:
         """Directory modes last, so that a read-only directory can be filled."""
+        for folder, mode in self._opened.items():
+            with contextlib.suppress(OSError):
+                os.chmod(tree.directory(folder), mode)
         for step in steps:
             if step.verb != REMOVED and isinstance(step.target, Present) and step.target.kind == "dir":
                 with contextlib.suppress(OSError):

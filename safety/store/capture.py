@@ -187,6 +187,7 @@ class Scan:
         self.blobs: set[bytes] = set()
         self._seeded: set[bytes] = set()
         self._adopted: Adopted | None = None
+        self._sealed: frozenset[bytes] | set[bytes] = frozenset()
         self._adopted_tree: ObjectId | None = None
         self._known: dict[bytes, dict[bytes, str]] | None = None
         self._settings: dict[bytes, dict[str, str]] = {}
@@ -380,6 +381,7 @@ class Scan:
     # -- content -----------------------------------------------------------------------------------------------------------------
 
     def _put_files(self, tree: Tree, survey: Survey, candidates: set[bytes]) -> None:
+        self._sealed = survey.sealed
         for path, unknown in survey.uncovered.items():
             if self.snapshot.state(path) != unknown:
                 self.editor.put(path, unknown)
@@ -423,6 +425,10 @@ class Scan:
             seen = observe(tree, self.place.odb, path, self._limit(old, is_ignored))
         self.budget.spent += seen.read
         state = seen.state
+        if isinstance(state, Unknown) and state.reason == "unreadable":
+            if any(path.startswith(folder + b"/") for folder in self._sealed):
+                return  # its folder was closed, not changed
+            state = self._unreadable(tree, path, old)
         if seen.info is not None:
             self.stats[path] = seen.info
         if isinstance(state, Unknown):
@@ -434,6 +440,17 @@ class Scan:
         area = "private" if is_ignored or path.startswith(b"/") else "work"
         if state != old or _inode(state) != _inode(old) or self.snapshot.area(path) not in (None, area):
             self.editor.put(path, state, area)
+
+    def _unreadable(self, tree: Tree, path: bytes, old: PathState) -> PathState:
+        """A file whose permission to read was taken away holds what it held, if its size, mtime and inode are as recorded."""
+        try:
+            info = tree.lstat(path)
+        except OSError:
+            return Unknown("unreadable")
+        if info is None or not isinstance(old, Present) or old.kind != "file" or not self.index.vouches(path, old, info):
+            return Unknown("unreadable")
+        self.stats[path] = info
+        return Present("file", info.st_mode & 0o7777, old.oid)
 
     def _limit(self, old: PathState, is_ignored: bool) -> int:
         """The size up to which a file is read; what was once taken in by hand stays covered while it does not grow."""

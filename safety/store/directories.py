@@ -103,6 +103,7 @@ class Survey:
     uncovered: dict[bytes, Unknown] = field(default_factory=dict)
     modes: dict[bytes, tuple[int, tuple[int, int] | None]] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
+    sealed: set[bytes] = field(default_factory=set)
     cache: DirectoryCache = field(default_factory=DirectoryCache)
 
 
@@ -209,6 +210,10 @@ class Walk:
         try:
             kinds = self._list(visit.path, prefix)
         except OSError:
+            seen = self.old.directories.get(visit.path)
+            if seen is not None and (seen.stamp[0], seen.stamp[2]) == (stamp[0], stamp[2]):
+                self._seal(visit, stamp, seen)
+                return
             self.found.uncovered[visit.path] = Unknown("unreadable")
             return
         has_git = kinds.pop(b".git", None) is not None
@@ -242,6 +247,19 @@ class Walk:
         trusted = max(stamp[0], stamp[1]) < self.trust_before_ns
         entry = Seen(stamp if trusted else (0, 0, 0, 0), tuple(descend), has_git)
         self.found.cache.directories[visit.path] = entry
+
+    def _seal(self, visit: _Visit, stamp: Stamp, seen: Seen) -> None:
+        """A directory whose permissions were taken away holds what it held: nothing came or went since it was read."""
+        self.found.sealed.add(visit.path)
+        self.found.directories[visit.path] = stat.S_IMODE(stamp[3])
+        below = [visit.path]
+        while below:
+            path = below.pop()
+            known = self.old.directories.get(path)
+            if known is not None:
+                self.found.cache.directories[path] = known
+                below.extend((path + b"/" if path else b"") + name for name in known.below)
+        self.found.cache.directories[visit.path] = Seen((stamp[0], 0, stamp[2], 0), seen.below, seen.has_git)
 
     def _list(self, path: bytes, prefix: bytes) -> dict[bytes, str]:
         """Names in a directory and their kinds: file, link, dir or other."""

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from safety.plumbing.odb import ObjectStore
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
@@ -138,7 +138,7 @@ class Exchanger:
                 info = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if not stat.S_ISDIR(info.st_mode):
                     raise Moved(path) from None
-            os.chmod(self._descriptor_path(path), target.mode)
+            os.chmod(self._descriptor_path(path), target.mode | 0o700)  # it will be filled; its own mode follows
             return
         temporary = self._temporary()
         self._write(folder, temporary, target, None)
@@ -174,7 +174,7 @@ class Exchanger:
     def _change(self, path: bytes, ours: Present, target: Present) -> None:
         directory, folder, name = self._split(path)
         if ours.kind == "dir" and target.kind == "dir":
-            os.chmod(self.tree.directory(path), target.mode)
+            os.chmod(name, target.mode | 0o700, dir_fd=folder)  # by name: a folder without permission cannot be opened
             return
         if ours.kind == "dir":
             os.rmdir(name, dir_fd=folder)
@@ -215,6 +215,10 @@ class Exchanger:
         self.displaced.append(Displaced(directory, temporary, path, ours))
 
     def _chmod(self, directory: bytes, folder: int, name: bytes, ours: Present, target: Present) -> None:
+        readable = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o400
+        if not readable and os.geteuid():  # the agent took the permission to read away; ask the content afterwards
+            os.chmod(name, ours.mode | 0o400, dir_fd=folder)
+            ours = replace(ours, mode=ours.mode | 0o400)
         if not self._is(directory, name, ours):
             raise Moved(name)
         descriptor = os.open(

@@ -19,6 +19,7 @@ from safety.store.snapshot import Snapshot
 Group = tuple[IndexEntry, ...]
 
 REMOTES = b"refs/remotes/"
+MARKS = (b"ORIG_HEAD", b"AUTO_MERGE")  # left by many commands, no sign of an operation in progress
 NEVER_UNDONE = (REMOTES, b"refs/safety/")  # refs of other work trees never reach a GitValue
 
 
@@ -101,9 +102,10 @@ class Surroundings:
     """What the decision depends on beside the three values.
 
     ``elsewhere``: branches checked out in other work trees now; ``elsewhere_then``: when the agent's change was recorded.
-    ``is_ancestor(a, b)``: whether commit a is in the history of b. ``was_stashed_here(entry)``: whether a stash entry was made
-    from this work tree's HEAD. ``paths_differ(a, b)``: the work tree paths that differ between two commits (None stands for no
-    commit). ``kept_paths``: paths the file plan keeps. ``jj``: a jj repository manages the refs.
+    ``is_pushed(commit)``: whether this repository pushed it. ``is_ancestor(a, b)``: whether commit a is in the history of b.
+    ``was_stashed_here(entry)``: whether a stash entry was made from this work tree's HEAD. ``paths_differ(a, b)``: the work tree
+    paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the file plan keeps. ``jj``: a jj
+    repository manages the refs.
     """
 
     elsewhere: frozenset[bytes]
@@ -111,6 +113,7 @@ class Surroundings:
     is_ancestor: Callable[[bytes, bytes], bool]
     paths_differ: Callable[[bytes | None, bytes | None], frozenset[bytes]]
     was_stashed_here: Callable[[bytes], bool]
+    is_pushed: Callable[[bytes], bool]
     kept_paths: frozenset[bytes]
     jj: bool = False
 
@@ -248,7 +251,7 @@ def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         return True
     if _group_of(ours) != _group_of(base):
         return _keep_group(outcome, base, theirs, around)
-    pushed = _pushed(base, theirs, ours, around)
+    pushed = _pushed(base, theirs, around)
     if pushed is not None:
         outcome.kept.append(f"commit {_short(pushed)} was pushed and stays: git revert {_short(pushed)}")
         return False
@@ -272,7 +275,8 @@ def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     if base.branch is not None and base.branch not in theirs.refs and base.branch != theirs.branch:
         outcome.notes.append(f"branch {_branch_name(base.branch)} removed")
     outcome.value = replace(ours, head=theirs.head, refs=refs, progress=dict(theirs.progress))
-    outcome.notes.append(group_note(base, theirs))
+    if note := group_note(base, theirs):
+        outcome.notes.append(note)
     return True
 
 
@@ -292,7 +296,7 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         if (
             ours.refs.get(branch) == base.refs.get(branch)
             and branch not in around.elsewhere
-            and _pushed(base, theirs, ours, around) is None
+            and _pushed(base, theirs, around) is None
         ):
             refs = dict(ours.refs)
             _set(refs, branch, theirs.refs.get(branch))
@@ -321,7 +325,7 @@ def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around
             outcome.kept.append(f"{_branch_name(ref)} has moved since; it stays")
         elif ref in around.elsewhere or ref == ours.branch:
             outcome.kept.append(f"{_branch_name(ref)} is checked out; it stays")
-        elif old is not None and _is_pushed(old, ours, around) and not (new is not None and around.is_ancestor(old, new)):
+        elif old is not None and around.is_pushed(old) and not (new is not None and around.is_ancestor(old, new)):
             outcome.kept.append(f"{_branch_name(ref)} was pushed; it stays")
         else:
             _set(refs, ref, new)
@@ -441,17 +445,13 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
     )
 
 
-def _pushed(base: GitValue, theirs: GitValue, ours: GitValue, around: Surroundings) -> bytes | None:
+def _pushed(base: GitValue, theirs: GitValue, around: Surroundings) -> bytes | None:
     """The commit the agent made on the checked-out branch if it is in a remote-tracking ref, None if taking it off is safe."""
     if base.branch != theirs.branch or not base.commit or base.commit == theirs.commit:
         return None
     if theirs.commit and around.is_ancestor(base.commit, theirs.commit):
         return None  # the branch was moved back; nothing of base is taken off
-    return base.commit if _is_pushed(base.commit, ours, around) else None
-
-
-def _is_pushed(commit: bytes, ours: GitValue, around: Surroundings) -> bool:
-    return any(around.is_ancestor(commit, tip) for ref, tip in ours.refs.items() if ref.startswith(REMOTES))
+    return base.commit if around.is_pushed(base.commit) else None
 
 
 def _set(refs: dict[bytes, bytes], ref: bytes, value: bytes | None) -> None:
@@ -484,9 +484,14 @@ def _full_name(ref: bytes) -> str:
 
 
 def group_note(base: GitValue, theirs: GitValue) -> str:
-    """What taking HEAD, its branch and the operation in progress back from ``base`` to ``theirs`` is called."""
+    """What taking HEAD, its branch and the operation in progress back from ``base`` to ``theirs`` is called; empty for nothing
+    that has a name (``ORIG_HEAD`` alone, say).
+    """
     if base.head != theirs.head and (base.branch or theirs.branch):
         return f"back on {_name(theirs)} ({_short(theirs.commit)}), was on {_name(base)}"
     if base.commit != theirs.commit:
         return f"{_name(theirs)} {_short(base.commit)} -> {_short(theirs.commit)}"
-    return "the operation in progress is back" if theirs.progress else "the operation in progress is gone"
+    before, after = ({name for name in value.progress if name not in MARKS} for value in (base, theirs))
+    if before == after:
+        return "the operation in progress is where it was" if after and base.progress != theirs.progress else ""
+    return "the operation in progress is back" if after else "the operation in progress is gone"

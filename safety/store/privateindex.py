@@ -102,6 +102,16 @@ class PrivateIndex:
     def listed(done: Completed) -> set[bytes]:
         return {path for path in done.stdout.split(b"\0") if path}
 
+    def vouches(self, path: bytes, state: Present, info: os.stat_result) -> bool:
+        """Whether the index holds ``state`` for the path with this size, mtime and inode, whatever its ctime is now."""
+        data = bytearray(self.file.read_bytes())
+        tail = state.oid + min(len(path), 0xFFF).to_bytes(2, "big") + path + b"\0"
+        found = data.find(tail, 12)
+        if found < 40 or not _is_entry(data, found - 40):
+            return False
+        now, then = _stat_data(info, index_mode(state)), data[found - 40 : found]
+        return now[8:16] == then[8:16] and now[20:24] == then[20:24] and now[36:40] == then[36:40]
+
     # -- bringing up to date ---------------------------------------------------------------------------------------------------
 
     def update(self, tree: ObjectId, looked_at: Iterable[bytes], stats: Mapping[bytes, os.stat_result], began_ns: int) -> bytes:
@@ -126,7 +136,8 @@ class PrivateIndex:
             self._synced.unlink(missing_ok=True)
             data = bytearray(self.file.read_bytes())
             recent_s = began_ns // 10**9 - 1
-            stats = {path: info for path, info in stats.items() if info.st_ctime_ns // 10**9 < recent_s}
+            # an unreadable file keeps its stat data, which is all that speaks for it
+            stats = {path: info for path, info in stats.items() if info.st_ctime_ns // 10**9 < recent_s or not info.st_mode & 0o400}
             if removals or not self._patch(data, wanted, stats):
                 said = self._feed(b"".join(removals + additions))
                 data = bytearray(self.file.read_bytes())

@@ -15,7 +15,7 @@ from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
 from safety.plumbing.refs import STASH_LOG
 from safety.plumbing.repo import other_worktrees
 from safety.store.chunks import read_text
-from safety.store.gitstate import GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
+from safety.store.gitstate import REMOTES, GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
 from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
 from safety.store.place import Place
@@ -25,6 +25,8 @@ from safety.store.trees import parse_tree
 from safety.types import ABSENT, ObjectId, PathState, Present
 
 GIT_FILES_NEVER_UNDONE = (b"FETCH_HEAD", b"COMMIT_EDITMSG", b"shallow", b"gitk.cache")
+PUSHED = b"update by push"  # what git writes into a remote-tracking ref's log
+LOG_LINES = 50
 MADE_BY_GIT = (b"info/refs", b"objects")
 
 
@@ -227,6 +229,7 @@ class Planner:
                 for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))
             ),
             was_stashed_here=lambda entry: self._was_head(member, entry),
+            is_pushed=lambda commit: self._is_pushed(member, commit, pieces[0].before),
             kept_paths=kept,
             jj=os.path.isdir(root + b"/.jj"),
         )
@@ -275,6 +278,23 @@ class Planner:
             self.place.store_dir, ["merge-base", "--is-ancestor", first, second], check=False, deadline_s=60
         )
         return done.returncode == 0
+
+    def _is_pushed(self, member: MemberPlace, commit: bytes, before: ObjectId | None) -> bool:
+        """Whether a commit is in a remote-tracking ref because it was pushed from here; what was fetched may leave a branch again."""
+        value = self._value(self.now_id, member)
+        for ref, tip in value.refs.items():
+            if not ref.startswith(REMOTES) or not self._is_ancestor(commit, tip):
+                continue
+            lines = self._read(self.now, member.file(b"logs/" + ref)).splitlines()[-LOG_LINES:]
+            arrival = next((line for line in lines if self._is_ancestor(commit, line[41:81])), None)
+            if arrival is not None:
+                if PUSHED in arrival.partition(b"\t")[2]:
+                    return True
+                continue
+            old = self._value(before, member).refs.get(ref)
+            if old is None or not self._is_ancestor(commit, old):
+                return True
+        return False
 
     def _branch_rule(self, pieces: Sequence[Piece]) -> Callable[[bytes, PathState], str | None]:
         """Redteam E1: after the user switched branches, a path that equals the new HEAD's entry belongs to that branch."""

@@ -415,7 +415,12 @@ VERBS: tuple[Verb, ...] = (
         "status", "Say what is protected, what undo would take, and how large the store is", _no_options, _status_args, first=True
     ),
     Verb(
-        "find", "Find where a file went: present, changed or gone", _find_options, _find_args, pages=True, usage="[--gone] [-n N] NAME"
+        "find",
+        "Find where a file went: present, changed or gone",
+        _find_options,
+        _find_args,
+        pages=True,
+        usage="[--gone] [-n N] NAME",
     ),
     Verb(
         "export", "Write a turn's changes as a patch for git apply", _export_options, _export_args, usage="[HANDLE] [-- PATH...]"

@@ -152,7 +152,7 @@ def test_commit_of_a_turn(work: Work) -> None:
 
     rows = [row for row in rows_of(work) if row.actor == "agent"]
 
-    assert rows[1].commit == made[:8]
+    assert rows[1].commit == made[:7]
     assert rows[0].files == 1
 
 

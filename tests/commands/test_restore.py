@@ -231,3 +231,10 @@ def test_folder_without_git(plain: Work) -> None:
     restored(plain, "before", "t1", ".")
 
     assert (plain.read("x"), plain.exists("n")) == ("1\n", False)
+
+
+def test_neither_a_time_nor_a_name(work: Work) -> None:
+    """The sentence says what was looked for."""
+    work.agent_does("echo 1 >b.txt")
+    with pytest.raises(UnknownHandle, match="'25:00' is neither a time nor the name of a snapshot"):
+        restored(work, "at", "25:00", "b.txt")

@@ -135,7 +135,7 @@ def test_git_notes(work: Work) -> None:
     report = shown(work)
 
     notes = "\n".join(report.git_notes)
-    tip = work.head()[:8]
+    tip = work.head()[:7]
     assert "HEAD moved from main to side" in notes
     assert f"side made at {tip}" in notes
     assert f"tag v1 made at {tip}" in notes

@@ -196,3 +196,10 @@ def test_network_file_systems(work: Work, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(doctor, "_file_system", lambda path: "nfs4")
 
     assert checks(work)["network"].level == "warn"
+
+
+def test_a_folder_that_is_too_wide(work: Work) -> None:
+    """In a home folder doctor warns, and status does not offer a command that would not protect."""
+    work.env["HOME"] = os.fspath(work.root)
+    assert checks(work)["too-wide"].level == "warn"
+    assert not any("git safety run" in note for note in seen(work).notes)

@@ -175,3 +175,9 @@ def _closed_pipe() -> int:
     reading, writing = os.pipe()
     os.close(reading)
     return writing
+
+
+def test_help_of_the_hook_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked for its help, the hook reads no event."""
+    assert main(["hook", "-h"], {}) == 0
+    assert "--agent NAME" in capsys.readouterr().out

@@ -1,0 +1,208 @@
+"""What ``undo`` and ``redo`` say: notes, sizes and counts, git's lines, and answers where there is nothing to do."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from safety.commands import log, redo, restore, snapshot, undo
+from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
+from safety.commands.report import Ask, Choose, LogReport, PathLine, SnapshotReport, UndoReport
+from safety.store.oplog import UnknownHandle
+from safety.terminal.drawing import View
+from safety.terminal.render import render
+from safety.terminal.screen import plain as text_of
+from tests.commands.conftest import Work
+from tests.support.repo import NINE_LINES
+
+
+def undone(work: Work, code: int = 0, **args: Any) -> UndoReport:
+    report = undo.run(work.session, UndoArgs(**args))
+    assert isinstance(report, UndoReport)
+    assert report.exit_code == code, report
+    return report
+
+
+def redone(work: Work) -> UndoReport:
+    report = redo.run(work.session, RedoArgs())
+    assert isinstance(report, UndoReport)
+    return report
+
+
+def line_of(report: UndoReport, path: bytes) -> PathLine:
+    return next(line for line in report.lines if line.path == path)
+
+
+def git_lines(report: UndoReport) -> list[str]:
+    return [line.note for line in report.lines if line.verb == "git"]
+
+
+def first_line(report: UndoReport) -> str:
+    return text_of(render(report, View(report.root, 0))).split("\n")[0]
+
+
+def test_a_dry_run_counts_lines(work: Work) -> None:
+    """Lines that would come and go, of what is text; the real run names no counts."""
+    work.agent_does("rm src/app.py; sed -i 's/line 3/three/' a.txt; printf 'x\\ny\\n' >new; head -c 9 /dev/zero >zeros")
+
+    report = undone(work, dry_run=True)
+
+    counts = {line.path: (line.added, line.deleted) for line in report.lines if line.path}
+    assert counts[b"a.txt"] == (1, 1) and counts[b"new"] == (0, 2) and counts[b"zeros"] == (None, None)
+    assert (counts[b"src/app.py"][0] or 0) > 0
+    assert {(line.added, line.deleted) for line in undone(work).lines} == {(None, None)}
+
+
+def test_what_is_not_covered_has_its_size(work: Work) -> None:
+    """In the dry run and in the real one, with what becomes of it."""
+    work.agent_does("truncate -s 40M big; echo x >b.txt")
+    for dry_run in (True, False):
+        line = line_of(undone(work, 3, dry_run=dry_run), b"big")
+        assert (line.size, line.note) == (40 << 20, "40 MiB, over the size limit of snapshots; left as it is")
+
+
+def test_notes(work: Work) -> None:
+    """A mode that changed alone, a merge, and who made what goes."""
+    work.agent_does("chmod +x b.txt; sed -i 's/line 3/three/' a.txt; echo n >new")
+    work.write("a.txt", NINE_LINES.replace("line 3", "three").replace("line 8", "mine"))
+
+    report = undone(work)
+
+    assert line_of(report, b"b.txt").note == "mode 755 -> 644"
+    assert (line_of(report, b"a.txt").verb, line_of(report, b"a.txt").note) == ("merged", "your later changes stay")
+    assert line_of(report, b"new").note == "created by the agent"
+
+
+def test_commits_taken_off(work: Work) -> None:
+    """The line of a branch says by how many commits it moves; a redo says that they are back."""
+    before = work.head()[:7]
+    work.agent_does("echo 1 >b.txt; git commit -qam one; echo 2 >b.txt; git commit -qam two")
+    after = work.head()[:7]
+
+    assert git_lines(undone(work, dry_run=True)) == [f"main {after} -> {before}, 2 commits taken off"]
+    assert git_lines(undone(work)) == [f"main {after} -> {before}, 2 commits taken off"]
+    assert git_lines(redone(work)) == [f"main {before} -> {after}, 2 commits back"]
+
+
+def test_a_switch_to_another_branch_takes_no_commit_off(work: Work) -> None:
+    """Only the branch itself counts, not the way between two."""
+    work.git("branch", "older")
+    work.commit("second", b_txt="2\n")
+    work.git("checkout", "-q", "older")
+    work.agent_does("git checkout -q main; git branch -q side; git tag v1")
+
+    lines = git_lines(undone(work))
+
+    assert not any("commit" in line for line in lines)
+    assert {"branch side removed", "tag v1 removed"} <= set(lines)
+
+
+def test_a_dry_run_tells_that_git_comes_back(work: Work) -> None:
+    """What would happen to a whole git directory, and to an index alone, is said before as well."""
+    work.agent_does("rm -rf .git")
+    assert git_lines(undone(work, dry_run=True)) == git_lines(undone(work)) == [".git laid back"]
+    work.agent_does("echo 1 >b.txt; git add b.txt; git rm -q --cached a.txt")
+    assert git_lines(undone(work, dry_run=True)) == git_lines(undone(work)) == ["index: 2 entries as before"]
+
+
+def test_turns_are_named_from_the_newest(work: Work) -> None:
+    """``@`` and ``@-`` are turns, whatever else the log holds, as everywhere."""
+    work.agent_does("echo 1 >b.txt")
+    work.agent_does("echo 1 >a.txt")
+    work.write("mine", "x\n")
+    snapshot.run(work.session, SnapshotArgs())
+
+    assert undone(work, handle="@-").titles[0].handle == "t1"
+    assert undone(work, handle="@").titles[0].handle == "t2"
+
+
+def test_a_turn_without_changes(work: Work) -> None:
+    """Nothing is undone and nothing is recorded."""
+    work.agent_does("true")
+    head = work.session.log.head_id()
+
+    report = undone(work, 4, handle="t1")
+
+    assert (report.nothing, work.session.log.head_id()) == ("t1 changed nothing", head)
+
+
+def test_nothing_recorded_yet(work: Work) -> None:
+    """A first word in a new folder is no word about turns that are all undone."""
+    assert undone(work, 4).nothing == "no agent has worked here yet"
+    work.agent_does("echo 1 >b.txt")
+    undone(work)
+    assert undone(work, 4).nothing == "no turn here changed anything that is not undone already"
+
+
+def test_a_path_in_place_of_a_handle(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint is the command that was meant."""
+    work.agent_does("echo 1 >b.txt")
+    monkeypatch.chdir(work.root)
+    with pytest.raises(UnknownHandle) as caught:
+        undone(work, handle="b.txt")
+    assert caught.value.hint == "git safety undo -- b.txt"
+
+
+def test_the_question_names_the_turn(work: Work) -> None:
+    """What is about to be undone is said, not only its number."""
+    work.agent_does("echo 1 >b.txt", "tidy up", "s1")
+    work.agent_does("true", "look", "s2")
+
+    report = undo.run(work.session, UndoArgs())
+
+    assert isinstance(report, Ask)
+    assert report.question == (
+        "The newest turn, t2, has nothing to undo. Before it, of another session: t1 (Claude Code, tidy up). Undo that?"
+    )
+
+
+def test_taking_a_restore_and_a_part_back(work: Work) -> None:
+    """A redo of what was no undo of a turn says what it takes back, and so does the log."""
+    work.agent_does("sed -i 's/line 1/one/; s/line 9/nine/' a.txt; echo 1 >b.txt")
+    restore.run(work.session, RestoreArgs(when="before", handle="t1", paths=(work.at("b.txt"),)))
+    assert first_line(redone(work)) == "Took back the restore of b.txt as before t1"
+
+    offered = undo.run(work.session, UndoArgs(patch=True))
+    assert isinstance(offered, Choose)
+    undone(work, patch=True, hunks=frozenset({offered.hunks[0].id}))
+    assert first_line(redone(work)) == "Took back the undo of a part of t1"
+
+    shown = log.run(work.session, LogArgs())
+    assert isinstance(shown, LogReport)
+    assert [row.text for row in shown.rows[:4]] == [
+        "took back the undo of a part of t1",
+        "undo of a part of t1",
+        "took back the restore of b.txt as before t1",
+        "restore b.txt",
+    ]
+
+
+def test_a_snapshot_of_a_home_folder_says_that_it_holds_nothing(work: Work) -> None:
+    """A folder that is too wide to be looked at is no success."""
+    work.env["HOME"] = os.fspath(work.root)
+    report = snapshot.run(work.session, SnapshotArgs())
+    assert isinstance(report, SnapshotReport)
+    assert (report.files, report.exit_code) == (0, 3)
+    assert "too wide" in report.notices[0]
+
+
+def test_folders_that_stand_for_themselves(work: Work) -> None:
+    """An empty folder that goes and a folder's mode are told; a folder that goes with its files is told by those."""
+    work.write("kept/x", "1\n")
+    work.agent_does("mkdir empty; mkdir full; echo 1 >full/x; chmod 700 kept")
+
+    report = undone(work)
+
+    lines = {(line.verb, line.path, line.folder) for line in report.lines}
+    assert lines == {("removed", b"empty", True), ("removed", b"full/x", False), ("restored", b"kept", True)}
+    assert line_of(report, b"kept").note == "mode 700 -> 755"
+    assert "Take this undo back" in text_of(render(report, View(report.root, 0)))
+
+
+def test_a_stash_is_no_operation_in_progress(work: Work) -> None:
+    """What git notes down on the way is not told as an operation."""
+    work.write("b.txt", "mine\n")
+    work.agent_does("git stash -q")
+    assert git_lines(undone(work)) == ["1 stash entry of the agent removed"]

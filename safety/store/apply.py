@@ -170,11 +170,14 @@ class _Runner:
         return step
 
     def _open_folder(self, tree: Tree, path: bytes) -> bool:
-        """Makes a read-only folder of ours writable for a moment; its mode goes back when all files are in place."""
+        """Makes a folder that was read-only before the agent too writable for a moment; one the user closed since stays closed."""
         folder = path.rpartition(b"/")[0]
+        then = Snapshot(self.place.odb, self.job.theirs).state(folder)
         try:
             info = tree.lstat(folder)
             if info is None or info.st_uid != os.geteuid() or info.st_mode & 0o300 == 0o300:
+                return False
+            if not isinstance(then, Present) or then.mode != info.st_mode & 0o7777:
                 return False
             os.chmod(tree.directory(folder), (info.st_mode & 0o7777) | 0o300)
         except OSError:

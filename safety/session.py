@@ -249,6 +249,7 @@ class Session:
         Raises SafetyError when the state cannot be captured.
         """
         with self._system_errors():
+            self._bury_dead()
             head = self.log.head()
             draft = self._everything(replace(self.place.limits, deadline_s=None) if unlimited else None)
             if head is not None and not draft.is_change:
@@ -305,6 +306,25 @@ class Session:
         """Calls between PRE and POST in every session that is alive."""
         return [call for state in self.sessions.all() if self._is_alive(state) for call in state.open_calls()]
 
+    def _bury_dead(self) -> None:
+        """Ends the turns of sessions that died in a call: what changed since their last sign of life is nobody's for certain.
+
+        It is recorded in their turn, so that ``undo`` can name it and take it back when asked (redteam D1).
+        """
+        for state in self.sessions.all():
+            if not state.is_open or self._is_alive(state):
+                continue
+            draft = self._everything()
+            record = Record(
+                self.new_id(), "checkpoint", "unattributed", session=state.session, agent=dict(state.agent), turn=state.turn
+            )
+            state.is_open = False
+            state.pending.clear()
+            self.sessions.save(state)
+            if draft.is_change and self.log.head_id() is not None:
+                self._append(draft, record)
+            self._close_record(state)
+
     def _is_alive(self, state: SessionState) -> bool:
         """A ``run`` lives as long as its process; of a hook's harness no process is known, only when it was heard last."""
         if state.session == self.id:
@@ -360,6 +380,7 @@ class Session:
             self.notices.append(
                 f"git-safety: {os.fsdecode(self.root)} is too wide to be scanned: only files that a tool names are covered here"
             )
+        self._bury_dead()
         self._checkpoint(None, state)
         head = self.log.head()
         numbers = [other.turn for other in self.sessions.all()]
@@ -453,6 +474,15 @@ class Session:
         self.sessions.save(state)
         if scan or late:
             self._checkpoint(None, state)
+        self._close_record(state)
+        state.is_open = False
+        self._save(state)
+        self._note_witness()
+        self.place.odb.sync()
+        self._keep_small()
+
+    def _close_record(self, state: SessionState) -> None:
+        """The record that ends a turn; it settles what overlapping calls left open, if no call is open any more."""
         head = self.log.head()
         if head is not None:
             owners: Mapping[str, Mapping[bytes, str]] = {}
@@ -471,11 +501,6 @@ class Session:
                 owners=owners,
             )
             self.append(head.tree, record)
-        state.is_open = False
-        self._save(state)
-        self._note_witness()
-        self.place.odb.sync()
-        self._keep_small()
 
     def _note_witness(self) -> None:
         """A turn may have replaced or removed the folder itself: it stays the same workspace."""

@@ -24,7 +24,7 @@ from safety.store.recovery import remaining, sweep_temporaries
 from safety.store.restore import KEPT, MERGED, NOT_COVERED, REMOVED, RESTORED, UNCHANGED, Piece, Step
 from safety.store.snapshot import Snapshot
 from safety.store.takeback import Whole
-from safety.types import Absent, PathState, Present, Unknown
+from safety.types import PathState, Present, Unknown
 
 LONG_CALL_MS = 10_000
 # A dry run counts lines in so many bytes of content and no more.

@@ -15,7 +15,7 @@ from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.selection import open_book, select
 from safety.commands.titles import agent_name, title_of
-from safety.session import Session
+from safety.session import RUN_PREFIX, Session
 from safety.store.history import Turn, find_operation, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.restore import KEPT, Piece, Step
@@ -66,9 +66,9 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     if only is not None and not whole.files.steps:
         nothing = f"{titles[0].handle} changed nothing at or below the paths you named"
         return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=nothing)
-    if not parts:
-        return _nothing_of(session, chosen, titles[0].handle)
     whole = _with_shared(session, whole, chosen, only)
+    if not parts and not whole.files.steps:
+        return _nothing_of(session, chosen, titles[0].handle)
     if args.plan and args.plan != whole.token:
         again = (Hint("Look again", "git safety undo --dry-run"),)
         return UndoReport(
@@ -80,14 +80,14 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         if not args.hunks:
             return UndoReport(root=session.root, titles=titles, exit_code=4, nothing="no piece was chosen")
         whole = narrowed(session, whole, args.hunks)
-    notices = finished
+    notices = finished + _other_parts(session, chosen)
     if chosen.passed:
         notices += (f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing",)
     report = UndoReport(root=session.root, titles=titles, notices=notices, plan_token=whole.token, dry_run=args.dry_run)
     if args.dry_run:
         shown = plan_patches(Contents(session.log.odb), whole.files.steps) if args.show_patch else ()
         return lines_of(session, replace(report, patches=shown), whole, parts)
-    is_whole = only is None and args.hunks is None
+    is_whole = only is None and args.hunks is None and (whole.acts or all(step.verb != KEPT for step in whole.files.steps))
     undoes = [*(piece.operation for piece in parts), *(title.handle for title in titles)] if is_whole else []
     return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
 
@@ -166,8 +166,11 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
 
 
 def has_changes(session: Session, turn: Turn, unattributed: bool = False) -> bool:
-    """Whether the turn has a change of its own on record."""
-    return bool(pieces(session.log, turn.operations, turn.number, None, unattributed=unattributed))
+    """Whether the turn has a change of its own on record that undo would ever set back."""
+    found = pieces(session.log, turn.operations, turn.number, None, unattributed=unattributed)
+    if any(b".git" not in path.split(b"/") for piece in found for path in piece.paths):
+        return True
+    return bool(found) and Planner(session.place, found[-1].after).changes_anything(found)
 
 
 def _ask_unexplained(session: Session, turn: Turn) -> Ask:
@@ -192,6 +195,25 @@ def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece
     return parts
 
 
+def _is_one_conversation(first: Turn, second: Turn) -> bool:
+    """Commands that a person ran one after another are one conversation with the shell."""
+    return first.session == second.session or (first.session.startswith(RUN_PREFIX) and second.session.startswith(RUN_PREFIX))
+
+
+def _other_parts(session: Session, chosen: Chosen) -> tuple[str, ...]:
+    """Where a long ``run`` was cut into turns at its pauses: the ones that stand."""
+    turn = chosen.turns[-1]
+    if not turn.session.startswith(RUN_PREFIX):
+        return ()
+    numbers = {item.number for item in chosen.turns}
+    others = [
+        other.handle
+        for other in turns(session.log)
+        if other.session == turn.session and other.number not in numbers and not other.undone and has_changes(session, other)
+    ]
+    return (f"other parts of this run stand: {', '.join(others)}; each is taken back by its handle",) if others else ()
+
+
 def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     """The cases in which nobody should be surprised (design 5.5): still running, another session's, older than an hour."""
     if args.confirmed:
@@ -213,7 +235,7 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
         return None
     newest = next(iter(turns(session.log)), None)
     what = _words_for(turn)
-    if newest is not None and newest.session != turn.session and newest.number != turn.number:
+    if newest is not None and newest.number != turn.number and not _is_one_conversation(newest, turn):
         return Ask(
             root=session.root,
             question=f"The newest turn, {newest.handle}, has nothing to undo. Before it, of another session: {what}. Undo that?",

@@ -57,7 +57,7 @@ class _Runner:
             for member, plan in job.git:
                 if plan.take_away:
                     self.layer.take_away(member)
-                elif plan.lay_back and not self._is_below(member, laid, itself=False):
+                if plan.lay_back and not self._is_below(member, laid, itself=False):
                     self.layer.lay_back(member)
             self._files()
             for member, plan in job.git:
@@ -170,14 +170,14 @@ class _Runner:
         return step
 
     def _open_folder(self, tree: Tree, path: bytes) -> bool:
-        """Makes a folder that was read-only before the agent too writable for a moment; one the user closed since stays closed."""
+        """Makes a folder writable for a moment that was read-only before the agent too, or that it closed; not one the user closed."""
         folder = path.rpartition(b"/")[0]
-        then = Snapshot(self.place.odb, self.job.theirs).state(folder)
+        then = [Snapshot(self.place.odb, tree).state(folder) for tree in (self.job.theirs, self.job.base)]
         try:
             info = tree.lstat(folder)
             if info is None or info.st_uid != os.geteuid() or info.st_mode & 0o300 == 0o300:
                 return False
-            if not isinstance(then, Present) or then.mode != info.st_mode & 0o7777:
+            if not any(isinstance(state, Present) and state.mode == info.st_mode & 0o7777 for state in then):
                 return False
             os.chmod(tree.directory(folder), (info.st_mode & 0o7777) | 0o300)
         except OSError:

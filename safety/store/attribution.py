@@ -119,7 +119,7 @@ class Owned:
             return unattributed and record.turn == turn
         keys = owner.removeprefix("shared:").split(",")
         if any(turn_of(key) != turn for key in keys):
-            return False
+            return unattributed and any(turn_of(key) == turn for key in keys)
         return call is None or (len(keys) == 1 and keys[0].endswith(f"/{call}"))
 
     def shares(self, path: bytes, turn: int) -> bool:

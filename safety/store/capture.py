@@ -510,14 +510,14 @@ class Scan:
         cache.indexes[key] = signature
         try:
             index = self._put_entries(member.path, repository, found)
-        except (IndexUnsupported, IndexOdd):
+        except (IndexUnsupported, IndexOdd, IndexCorrupt):
             with open(repository.git_dir + b"/index", "rb") as file:
                 self.editor.put_index(member.path, IndexImage(0, (), None, file.read()))
             self.not_covered.append(
                 NotCovered(member.path, "index-as-bytes", 0, "the index is kept as a whole, not entry by entry")
             )
             return
-        except (OSError, IndexCorrupt) as fault:
+        except OSError as fault:
             self.not_covered.append(NotCovered(member.path, "index-unreadable", 0, str(fault)))
             return
         self._seed(member.path, repository.common_dir)

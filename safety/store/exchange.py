@@ -238,6 +238,8 @@ class Exchanger:
             return
         if state != ours:
             raise Moved(place)
+        if not ours.mode & 0o200:
+            os.chmod(name, ours.mode | 0o200, dir_fd=self.tree.directory(directory))
         descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.tree.directory(directory))
         try:
             self.odb.copy_to_fd(target.oid, descriptor)

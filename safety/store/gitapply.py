@@ -198,16 +198,15 @@ class GitHands:
             return
         git_dir = absolute_path(self.place.root, member.own)
         path = git_dir + b"/index"
-        if plan.raw_index is not None:
-            data = plan.raw_index[1]
-            current = _read(path)
-            if (current or b"") != plan.raw_index[0]:
-                self.outcome.kept.append("the index changed meanwhile; it stays")
-                return
-            if data is None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-                return
+        raw = plan.raw_index
+        if raw is not None and raw[0] is not None and (_read(path) or b"") != raw[0]:
+            self.outcome.kept.append("the index changed meanwhile; it stays")
+            return
+        if raw is not None and raw[1] is not None:
+            data = raw[1]
+        elif raw is not None:  # what is there now cannot be read; it is written anew
+            entries = [entry for _, target in plan.index.values() for entry in target]
+            data = serialize_index(IndexFile(2, entries, plan.target.reuc))
         else:
             index = self._current_index(git_dir)
             if index is None:

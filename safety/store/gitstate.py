@@ -19,6 +19,7 @@ from safety.store.snapshot import Snapshot
 Group = tuple[IndexEntry, ...]
 
 REMOTES = b"refs/remotes/"
+ORIG_HEAD = b"ORIG_HEAD"  # outlives what wrote it: no sign of anything in progress
 MARKS = (b"ORIG_HEAD", b"AUTO_MERGE")  # left by many commands, no sign of an operation in progress
 NEVER_UNDONE = (REMOTES, b"refs/safety/")  # refs of other work trees never reach a GitValue
 
@@ -32,6 +33,8 @@ class GitValue:
     refs: Mapping[bytes, bytes] = field(default_factory=dict)
     symrefs: Mapping[bytes, bytes] = field(default_factory=dict)
     progress: Mapping[bytes, bytes] = field(default_factory=dict)
+    orig_head: bytes | None = None
+    broken: frozenset[bytes] = frozenset()
     stash: tuple[StashEntry, ...] = ()
     index: Mapping[bytes, Group] = field(default_factory=dict)
     raw_index: bytes | None = None
@@ -72,7 +75,9 @@ def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = Tru
         for entry in image.entries:
             item = IndexEntry(entry.path, entry.stage, entry.mode, entry.oid, entry.flags)
             index[item.path] = (*index.get(item.path, ()), item)
-    return GitValue(True, seen.head, seen.refs, seen.symrefs, seen.in_progress, seen.stash, index, raw, reuc)
+    progress = {name: content for name, content in seen.in_progress.items() if name != ORIG_HEAD}
+    orig_head = seen.in_progress.get(ORIG_HEAD)
+    return GitValue(True, seen.head, seen.refs, seen.symrefs, progress, orig_head, seen.broken, seen.stash, index, raw, reuc)
 
 
 def state_files(place: MemberPlace, path: bytes) -> bool:
@@ -114,6 +119,7 @@ class Surroundings:
     paths_differ: Callable[[bytes | None, bytes | None], frozenset[bytes]]
     was_stashed_here: Callable[[bytes], bool]
     is_pushed: Callable[[bytes], bool]
+    committed: Callable[[bytes], tuple[int, bytes] | None]
     kept_paths: frozenset[bytes]
     jj: bool = False
 
@@ -139,12 +145,13 @@ class GitPlan:
     progress: Mapping[bytes, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
     stash: tuple[StashEntry, ...] | None = None
     index: Mapping[bytes, tuple[Group, Group]] = field(default_factory=dict)
-    raw_index: tuple[bytes, bytes | None] | None = None
+    raw_index: tuple[bytes | None, bytes | None] | None = None
     reuc: tuple[bytes | None, bytes | None] | None = None
     logs: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
     lay_back: bool = False
     take_away: bool = False
     repair: bool = False
+    stays: bool = False
     notes: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     held_paths: frozenset[bytes] = frozenset()
@@ -172,6 +179,7 @@ class _Outcome:
     notes: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     held: frozenset[bytes] = frozenset()
+    stays: bool = False
 
 
 def plan_git(member: bytes, now: GitValue, pieces: Sequence[tuple[GitValue, GitValue]], around: Surroundings) -> GitPlan:
@@ -190,11 +198,22 @@ def plan_git(member: bytes, now: GitValue, pieces: Sequence[tuple[GitValue, GitV
                 continue
             if not _same_state(ours, base):
                 outcome.kept.append("the repository the agent made has changes of yours; it stays")
+                outcome.stays = True
                 continue
             outcome.value, take_away, lay_back = theirs, True, False
         elif base.exists and ours.exists:
             _undo_state(outcome, base, theirs, around)
     return _difference(member, now, outcome, lay_back, take_away)
+
+
+def replace_repository(member: bytes, now: GitValue, before: GitValue, after: GitValue) -> GitPlan:
+    """The plan where the agent put a new repository in the old one's place: the old one back, unless the new one was used since."""
+    if not _same_state(now, after):
+        kept = ("the agent put a new repository in the place of yours, and it was used since; the old one stays in the snapshot",)
+        return GitPlan(member, now, now, kept=kept)
+    return GitPlan(
+        member, now, before, lay_back=True, take_away=True, notes=("the repository that the agent put in its place removed",)
+    )
 
 
 def _joined(pieces: Sequence[tuple[GitValue, GitValue]]) -> list[tuple[GitValue, GitValue]]:
@@ -229,32 +248,45 @@ def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     """One step of the fold: ``outcome.value`` is ours before and after."""
     if around.jj and (base.head, base.refs) != (theirs.head, theirs.refs):
         outcome.kept.append("jj manages the refs of this repository; take its operation back with: jj undo")
-        _undo_index(outcome, base, theirs)
+        _undo_index(outcome, base, theirs, around)
         return
-    moved = _undo_group(outcome, base, theirs, around)
-    _undo_other_refs(outcome, base, theirs, around)
+    follows, decided = _undo_group(outcome, base, theirs, around)
+    _undo_other_refs(outcome, base, theirs, around, decided)
     _undo_stash(outcome, base, theirs, around)
-    if moved:
-        _undo_index(outcome, base, theirs)
+    if follows:
+        _undo_index(outcome, base, theirs, around)
+        if outcome.value.orig_head == base.orig_head:
+            outcome.value = replace(outcome.value, orig_head=theirs.orig_head)
+    for ref in sorted({*base.symrefs, *theirs.symrefs}):
+        if base.symrefs.get(ref) != theirs.symrefs.get(ref) and outcome.value.symrefs.get(ref) != theirs.symrefs.get(ref):
+            old = theirs.symrefs.get(ref, b"").decode("utf-8", "replace")
+            name = ref.decode("utf-8", "replace")
+            outcome.kept.append(
+                f"symbolic ref {name} stays: git symbolic-ref {name} {old}" if old else f"symbolic ref {name} of the agent stays"
+            )
 
 
 def _group_of(value: GitValue) -> tuple[object, ...]:
     return value.head, value.commit, dict(value.progress)
 
 
-def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> bool:
-    """HEAD, its branch and the in-progress state. Returns whether the index may follow."""
+NOTHING_DECIDED: frozenset[bytes] = frozenset()
+
+
+def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> tuple[bool, frozenset[bytes]]:
+    """HEAD, its branch and the in-progress state. Gives whether the index may follow, and the branches that are decided by that."""
     ours = outcome.value
+    branches = frozenset(branch for branch in (base.branch, theirs.branch) if branch is not None)
     if _group_of(base) == _group_of(theirs):
-        return True
+        return True, NOTHING_DECIDED
     if _group_of(ours) == _group_of(theirs):
-        return True
+        return True, NOTHING_DECIDED
     if _group_of(ours) != _group_of(base):
         return _keep_group(outcome, base, theirs, around)
     pushed = _pushed(base, theirs, around)
     if pushed is not None:
         outcome.kept.append(f"commit {_short(pushed)} was pushed and stays: git revert {_short(pushed)}")
-        return False
+        return False, branches
     switched = base.head != theirs.head and base.commit != theirs.commit
     if switched:
         held = around.paths_differ(base.commit, theirs.commit) & around.kept_paths
@@ -262,59 +294,47 @@ def _undo_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
             outcome.held |= around.paths_differ(base.commit, theirs.commit)
             name = next(iter(sorted(held))).decode("utf-8", "replace")
             outcome.kept.append(f"HEAD stays on {_name(base)}: {name} could not be set back")
-            return False
+            return False, branches
     refs = dict(ours.refs)
-    for branch in {base.branch, theirs.branch} - {None}:
-        assert branch is not None
+    for branch in sorted(branches):
         if base.refs.get(branch) == theirs.refs.get(branch) or ours.refs.get(branch) != base.refs.get(branch):
             continue
         if branch in around.elsewhere:
             outcome.kept.append(f"{_branch_name(branch)} is checked out in another work tree and stays")
-            return False
+            return False, branches
         _set(refs, branch, theirs.refs.get(branch))
     if base.branch is not None and base.branch not in theirs.refs and base.branch != theirs.branch:
         outcome.notes.append(f"branch {_branch_name(base.branch)} removed")
     outcome.value = replace(ours, head=theirs.head, refs=refs, progress=dict(theirs.progress))
     if note := group_note(base, theirs):
         outcome.notes.append(note)
-    return True
+    return True, branches
 
 
-def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> bool:
-    """The group has moved since. The agent's branch may still go back where the user only looks at another one."""
+def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> tuple[bool, frozenset[bytes]]:
+    """The group has moved since: it stays. Branches that are not checked out any more are then like any other ref."""
     ours = outcome.value
-    if ours.head == base.head and base.commit and ours.commit and around.is_ancestor(base.commit, ours.commit):
+    on_top = ours.head == base.head and base.commit and ours.commit and ours.commit != base.commit
+    if on_top and around.is_ancestor(base.commit or b"", ours.commit or b""):
         outcome.kept.append(
             f"you committed on top of {_short(base.commit)}; commits stay, files are set back: git revert {_short(base.commit)}"
         )
-        return False
+        return False, frozenset({base.branch} if base.branch is not None else ())
     if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):
         outcome.kept.append("the merge or rebase in progress has moved on since; it stays")
-        return False
-    if base.head == theirs.head and ours.head != base.head and base.branch is not None:
-        branch = base.branch
-        if (
-            ours.refs.get(branch) == base.refs.get(branch)
-            and branch not in around.elsewhere
-            and _pushed(base, theirs, around) is None
-        ):
-            refs = dict(ours.refs)
-            _set(refs, branch, theirs.refs.get(branch))
-            outcome.value = replace(ours, refs=refs)
-            outcome.notes.append(
-                f"{_branch_name(branch)} {_short(base.commit)} -> {_short(theirs.commit)}; you are on {_name(ours)}"
-            )
-        return False
-    outcome.kept.append(f"HEAD has moved since ({_name(ours)} {_short(ours.commit)}); it stays")
-    return False
+    elif ours.head != theirs.head and base.head != theirs.head or ours.head == base.head:
+        outcome.kept.append(f"HEAD has moved since ({_name(ours)} {_short(ours.commit)}); it stays")
+    return False, NOTHING_DECIDED
 
 
-def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
+def _undo_other_refs(
+    outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings, decided: frozenset[bytes]
+) -> None:
     ours = outcome.value
     refs = dict(ours.refs)
     for ref in sorted({*base.refs, *theirs.refs}):
         old, new = base.refs.get(ref), theirs.refs.get(ref)
-        if old == new or ref == STASH or ref.startswith(NEVER_UNDONE) or ref in (base.branch, theirs.branch):
+        if old == new or ref == STASH or ref.startswith(NEVER_UNDONE) or ref in decided:
             continue
         current = refs.get(ref)
         if current == new:
@@ -330,7 +350,6 @@ def _undo_other_refs(outcome: _Outcome, base: GitValue, theirs: GitValue, around
         else:
             _set(refs, ref, new)
             outcome.notes.append(f"{_full_name(ref)} {'back' if new else 'removed'}")
-    # a branch of the group that the group itself did not move (the agent switched away from it and moved it)
     outcome.value = replace(ours, refs=refs)
 
 
@@ -384,13 +403,14 @@ def _place_of(entry: StashEntry, old: Sequence[StashEntry], current: Sequence[St
     return len(ids)
 
 
-def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
+def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
     """Per path: an entry group (all stages and flags) that equals base gets theirs, any other stays."""
     ours = outcome.value
     if base.raw_index is not None or theirs.raw_index is not None:
         if base.raw_index != theirs.raw_index:
             if ours.raw_index == base.raw_index:
-                outcome.value = replace(ours, raw_index=theirs.raw_index)
+                outcome.value = replace(ours, raw_index=theirs.raw_index, index=theirs.index, reuc=theirs.reuc)
+                outcome.notes.append("the index is as before")
             elif ours.raw_index != theirs.raw_index:
                 outcome.kept.append("the index has changed since; it stays")
         return
@@ -403,6 +423,8 @@ def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
         if old == new:
             continue
         current = index.get(path, ())
+        if ours.commit != base.commit and len(current) == 1 and around.committed(path) == (current[0].mode, current[0].oid):
+            continue  # committed since: it belongs to the commit
         if current == old:
             if new:
                 index[path] = new
@@ -424,24 +446,41 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
     updates = tuple(
         RefUpdate(ref, target.refs.get(ref, NULL_HEX), now.refs.get(ref, NULL_HEX))
         for ref in sorted({*now.refs, *target.refs})
-        if now.refs.get(ref) != target.refs.get(ref) and (ref != STASH or not (now.stash or target.stash))
+        if now.refs.get(ref) != target.refs.get(ref)
+        and (ref != STASH or not (now.stash or target.stash))
+        and ref not in now.broken
     )
     progress = {
         name: (now.progress.get(name), target.progress.get(name))
         for name in sorted({*now.progress, *target.progress})
         if now.progress.get(name) != target.progress.get(name)
     }
+    if now.orig_head != target.orig_head:
+        progress[ORIG_HEAD] = (now.orig_head, target.orig_head)
     index = {
         path: (now.index.get(path, ()), target.index.get(path, ()))
         for path in sorted({*now.index, *target.index})
         if now.index.get(path, ()) != target.index.get(path, ())
     }
     stash = target.stash if [e.oid for e in target.stash] != [e.oid for e in now.stash] else None
-    raw = (now.raw_index or b"", target.raw_index) if now.raw_index != target.raw_index else None
+    raw = (now.raw_index, target.raw_index) if now.raw_index != target.raw_index else None
     head = target.head if target.head != now.head else None
     reuc = (now.reuc, target.reuc) if now.reuc != target.reuc else None
     return GitPlan(
-        member, now, target, updates, head, progress, stash, index, raw, reuc, notes=notes, kept=kept, held_paths=outcome.held
+        member,
+        now,
+        target,
+        updates,
+        head,
+        progress,
+        stash,
+        index,
+        raw,
+        reuc,
+        notes=notes,
+        kept=kept,
+        held_paths=outcome.held,
+        stays=outcome.stays,
     )
 
 

@@ -46,6 +46,7 @@ class Job:
     git: tuple[tuple[MemberPlace, GitPlan], ...]
     now: ObjectId | None
     theirs: ObjectId | None
+    base: ObjectId | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -119,6 +120,10 @@ def _unhex(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
 
 
+def _unbase(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
 def _encode_state(state: PathState) -> list[Any]:
     if isinstance(state, Present):
         return ["p", state.kind, state.mode, state.oid.hex(), list(state.inode) if state.inode else None]
@@ -172,7 +177,7 @@ def _encode_job(job: Job) -> dict[str, Any]:
                 "index": {_b(k): [_encode_group(v[0]), _encode_group(v[1])] for k, v in plan.index.items()},
                 "raw_index": None
                 if plan.raw_index is None
-                else [base64.b64encode(x or b"").decode() if x is not None else None for x in plan.raw_index],
+                else [None if x is None else base64.b64encode(x).decode() for x in plan.raw_index],
                 "reuc": None if plan.reuc is None else [None if x is None else x.hex() for x in plan.reuc],
                 "logs": {_b(k): [_b(v[0]), _b(v[1])] for k, v in plan.logs.items()},
                 "lay_back": plan.lay_back,
@@ -186,6 +191,7 @@ def _encode_job(job: Job) -> dict[str, Any]:
         "id": job.id,
         "now": job.now.hex() if job.now else None,
         "theirs": job.theirs.hex() if job.theirs else None,
+        "base": job.base.hex() if job.base else None,
         "record": dict(job.record),
         "steps": [[_b(s.path), s.verb, _encode_state(s.ours), _encode_state(s.target), s.note] for s in job.steps if s.acts],
         "git": git,
@@ -215,16 +221,14 @@ def _decode_job(raw: dict[str, Any]) -> Job:
                     },
                     None if item["stash"] is None else tuple(StashEntry(_u(oid), _u(line)) for oid, line in item["stash"]),
                     {_u(k): (_decode_group(v[0]), _decode_group(v[1])) for k, v in item["index"].items()},
-                    None
-                    if raw_index is None
-                    else (base64.b64decode(raw_index[0]), None if raw_index[1] is None else base64.b64decode(raw_index[1])),
+                    None if raw_index is None else (_unbase(raw_index[0]), _unbase(raw_index[1])),
                     None if item["reuc"] is None else (_unhex(item["reuc"][0]), _unhex(item["reuc"][1])),
                     {_u(k): (_u(v[0]), _u(v[1])) for k, v in item["logs"].items()},
-                    item["lay_back"],
-                    item["take_away"],
-                    item["repair"],
-                    tuple(item["notes"]),
-                    tuple(item["kept"]),
+                    lay_back=item["lay_back"],
+                    take_away=item["take_away"],
+                    repair=item["repair"],
+                    notes=tuple(item["notes"]),
+                    kept=tuple(item["kept"]),
                 ),
             )
         )
@@ -234,5 +238,6 @@ def _decode_job(raw: dict[str, Any]) -> Job:
         tuple(git),
         bytes.fromhex(raw["now"]) if raw["now"] else None,
         bytes.fromhex(raw["theirs"]) if raw["theirs"] else None,
+        bytes.fromhex(raw["base"]) if raw["base"] else None,
         raw["record"],
     )

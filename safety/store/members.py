@@ -66,10 +66,18 @@ def member_place(snapshot: Snapshot, root: bytes, member: bytes) -> MemberPlace 
 def is_repository(snapshot: Snapshot, place: MemberPlace) -> bool:
     """Whether the snapshot holds a git directory git would use (fixtures that only look like one are plain files)."""
     return (
-        _exists(snapshot, place.own + b"/HEAD")
+        _is_head(snapshot, place.own + b"/HEAD")
         and _exists(snapshot, place.common + b"/objects")
         and _exists(snapshot, place.common + b"/refs")
     )
+
+
+def _is_head(snapshot: Snapshot, path: bytes) -> bool:
+    try:
+        text = snapshot.read(path).strip()
+    except KeyError:
+        return False
+    return text.startswith((b"ref:", b"refs/")) or (len(text) in (40, 64) and not text.strip(b"0123456789abcdef"))
 
 
 def _exists(snapshot: Snapshot, path: bytes) -> bool:

@@ -137,7 +137,9 @@ class PrivateIndex:
             data = bytearray(self.file.read_bytes())
             recent_s = began_ns // 10**9 - 1
             # an unreadable file keeps its stat data, which is all that speaks for it
-            stats = {path: info for path, info in stats.items() if info.st_ctime_ns // 10**9 < recent_s or not info.st_mode & 0o400}
+            stats = {
+                path: info for path, info in stats.items() if info.st_ctime_ns // 10**9 < recent_s or not info.st_mode & 0o400
+            }
             if removals or not self._patch(data, wanted, stats):
                 said = self._feed(b"".join(removals + additions))
                 data = bytearray(self.file.read_bytes())

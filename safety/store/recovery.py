@@ -19,7 +19,8 @@ from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path
 from safety.store.place import Place
 from safety.store.restore import KEPT, Step
-from safety.types import Absent, Present
+from safety.store.snapshot import Snapshot
+from safety.types import Absent, ObjectId, Present
 
 STASH_LOCK_WAIT_S = 0.5
 
@@ -79,7 +80,7 @@ def remaining(place: Place, job: Job) -> Job:
                 if state == step.ours
                 else replace(step, verb=KEPT, target=state, ours=state, note="changed since the undo was interrupted")
             )
-    git = tuple((member, _remaining_git(place, member, plan)) for member, plan in job.git)
+    git = tuple((member, _remaining_git(place, job, member, plan)) for member, plan in job.git)
     return replace(job, steps=tuple(steps), git=git)
 
 
@@ -101,13 +102,28 @@ def _displaced_exists(tree: Tree, place: Place, step: Step, tag: str) -> bool:
     return False
 
 
-def _remaining_git(place: Place, member: MemberPlace, plan: GitPlan) -> GitPlan:
+def _has_head_log_of(place: Place, member: MemberPlace, tree: ObjectId | None) -> bool:
+    """Whether the git directory on disk is the one of the snapshot already, by the first line of HEAD's log."""
+    try:
+        wanted = Snapshot(place.odb, tree).read(member.own + b"/logs/HEAD").partition(b"\n")[0]
+        with open(absolute_path(place.root, member.own) + b"/logs/HEAD", "rb") as file:
+            return file.readline().rstrip(b"\n") == wanted
+    except (KeyError, OSError):
+        return False
+
+
+def _remaining_git(place: Place, job: Job, member: MemberPlace, plan: GitPlan) -> GitPlan:
     own, common = absolute_path(place.root, member.own), absolute_path(place.root, member.common)
     if plan.repair:
         return plan
     if plan.lay_back or plan.take_away:
         exists = os.path.lexists(own)
-        return replace(plan, lay_back=plan.lay_back and not exists, take_away=plan.take_away and exists)
+        is_old = exists and plan.lay_back and plan.take_away and _has_head_log_of(place, member, job.theirs)
+        return replace(
+            plan,
+            lay_back=plan.lay_back and (not exists or plan.take_away) and not is_old,
+            take_away=plan.take_away and exists and not is_old,
+        )
     if not os.path.isdir(own):
         return replace(plan, updates=(), head=None, progress={}, stash=None, index={}, raw_index=None)
     now = view_on_disk(own, common)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
-from safety.plumbing.refs import STASH_LOG
+from safety.plumbing.refs import NULL_HEX, STASH_LOG
 from safety.plumbing.repo import other_worktrees
 from safety.store.chunks import read_text
-from safety.store.gitstate import REMOTES, GitPlan, GitValue, Surroundings, plan_git, read_value, state_files
+from safety.store.gitstate import REMOTES, GitPlan, GitValue, Surroundings, plan_git, read_value, replace_repository, state_files
 from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
 from safety.store.place import Place
@@ -38,6 +38,7 @@ class Whole:
     git: tuple[tuple[MemberPlace, GitPlan], ...]
     now: ObjectId | None
     theirs: ObjectId | None
+    base: ObjectId | None = None
 
     @property
     def acts(self) -> bool:
@@ -55,7 +56,7 @@ class Whole:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
     def job(self, identity: str, record: Mapping[str, object]) -> Job:
-        return Job(identity, self.files.steps, self.git, self.now, self.theirs, record)
+        return Job(identity, self.files.steps, self.git, self.now, self.theirs, self.base, record)
 
 
 class Planner:
@@ -66,6 +67,19 @@ class Planner:
         self.now = Snapshot(place.odb, now)
         self.now_id = now
         self._values: dict[tuple[ObjectId | None, bytes], GitValue] = {}
+
+    def changes_anything(self, pieces: Sequence[Piece]) -> bool:
+        """Whether there is anything in the pieces that undo would ever set back (a fetch or a gc changes only what it never does)."""
+        members = self._members(pieces)
+        made = {member.common + b"/" + name for member in members for name in MADE_BY_GIT}
+        if any(path not in made for piece in pieces for path in self._file_paths(piece, members, None)):
+            return True
+        for piece in pieces:
+            for member in members:
+                before, after = (_without_remotes(self._value(tree, member)) for tree in (piece.before, piece.after))
+                if before != after:
+                    return True
+        return any(self._logs(member, pieces) for member in members)
 
     def plan(self, pieces: Sequence[Piece], *, only: Sequence[bytes] | None = None, with_git: bool = True) -> Whole:
         """``pieces`` oldest first; with ``only`` just the paths at or below those, and no git state."""
@@ -91,6 +105,7 @@ class Planner:
             held |= git_plan.held_paths
             if git_plan.acts or git_plan.kept:
                 git.append((member, git_plan))
+        plan = self._keep_used_repositories(plan, git)
         if held:
             plan = replace(
                 plan,
@@ -109,7 +124,24 @@ class Planner:
                     s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid
                 ),
             )
-        return Whole(self._plain(plan), tuple(git), self.now_id, pieces[0].before if pieces else None)
+        return Whole(
+            self._plain(plan), tuple(git), self.now_id, pieces[0].before if pieces else None, pieces[-1].after if pieces else None
+        )
+
+    def _keep_used_repositories(self, plan: Plan, git: Sequence[tuple[MemberPlace, GitPlan]]) -> Plan:
+        """A repository of the agent's that stays, because the user works in it, stays whole."""
+        tops = tuple(member.top + b"/" for member, item in git if item.stays)
+        below = tuple(member.path + b"/" for member, item in git if item.stays and member.path)
+        if not tops:
+            return plan
+        steps = []
+        for step in plan.steps:
+            if step.path.startswith(tops) or step.path + b"/" in tops:
+                continue
+            if (step.path.startswith(below) or step.path + b"/" in below) and step.acts:
+                step = Step(step.path, KEPT, step.ours, step.ours, "its repository stays")
+            steps.append(step)
+        return replace(plan, steps=tuple(steps))
 
     # -- which
 
@@ -120,13 +152,24 @@ class Planner:
                     yield path
                 continue
             passing = path.rpartition(b"/")[2] in GIT_FILES_NEVER_UNDONE and b".git/" in path
-            if not passing and not any(state_files(member, path) for member in members):
+            if not passing and (not any(state_files(member, path) for member in members) or self._is_plain(piece, members, path)):
                 yield path
+
+    def _is_plain(self, piece: Piece, members: Sequence[MemberPlace], path: bytes) -> bool:
+        """Whether a file of git's state is set back as a file all the same: only its mode changed, or it holds no ref git could move."""
+        before, after = (Snapshot(self.place.odb, tree).state(path) for tree in (piece.before, piece.after))
+        if isinstance(before, Present) and isinstance(after, Present) and (before.kind, before.oid) == (after.kind, after.oid):
+            return True
+        return any(path == member.common + b"/" + name for member in members for name in self._value(self.now_id, member).broken)
 
     def _is_broken(self, member: MemberPlace, pieces: Sequence[Piece]) -> bool:
         """Whether the agent left a git directory that is there but no repository any more (HEAD or objects removed, say)."""
         before = Snapshot(self.place.odb, pieces[0].before)
-        return is_repository(before, member) and not is_repository(self.now, member) and self.now.state(member.top) != ABSENT
+        return (
+            is_repository(before, member)
+            and not is_repository(self.now, member)
+            and isinstance(self.now.state(member.top), Present)
+        )
 
     def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
         """Members whose git state some piece touched, outer ones first."""
@@ -210,10 +253,18 @@ class Planner:
         ):
             # the work tree was removed but not its git directory (a submodule): its index was not looked at then
             values = {tree: replace(value, index={}, raw_index=None) for tree, value in values.items()}
+        if len(pieces) >= 1 and self._was_replaced(member, pieces[0].before, pieces[-1].after):
+            return replace_repository(member.path, values[self.now_id], values[pieces[0].before], values[pieces[-1].after])
         sides = [(values[piece.before], values[piece.after]) for piece in pieces]
         return plan_git(
             member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces)
         )
+
+    def _was_replaced(self, member: MemberPlace, before: ObjectId | None, after: ObjectId) -> bool:
+        """Whether the agent put another repository in the place of the old one (``rm -rf .git; git init``), by HEAD's logs."""
+        old, new = (self._read(Snapshot(self.place.odb, tree), member.own + b"/logs/HEAD") for tree in (before, after))
+        first = new.partition(b"\n")[0]
+        return bool(old) and first.startswith(NULL_HEX) and first not in old
 
     def _around(self, member: MemberPlace, kept: frozenset[bytes], pieces: Sequence[Piece]) -> Surroundings:
         common = absolute_path(self.place.root, member.common)
@@ -222,7 +273,7 @@ class Planner:
         prefix = member.path + b"/" if member.path else b""
         return Surroundings(
             elsewhere=elsewhere,
-            elsewhere_then=self._branches_elsewhere_then(member, pieces[-1].after),
+            elsewhere_then=self._branches_elsewhere_then(member, pieces[0].before, pieces[-1].after),
             is_ancestor=self._is_ancestor,
             paths_differ=lambda a, b: frozenset(
                 prefix + path
@@ -230,6 +281,9 @@ class Planner:
             ),
             was_stashed_here=lambda entry: self._was_head(member, entry),
             is_pushed=lambda commit: self._is_pushed(member, commit, pieces[0].before),
+            committed=lambda path: tree_entry(
+                self.place.odb, commit_tree(self.place.odb, self._value(self.now_id, member).commit), path
+            ),
             kept_paths=kept,
             jj=os.path.isdir(root + b"/.jj"),
         )
@@ -256,9 +310,9 @@ class Planner:
             found.update(head.branches)
         return frozenset(found)
 
-    def _branches_elsewhere_then(self, member: MemberPlace, tree: ObjectId) -> frozenset[bytes]:
-        """Branches that other work trees had checked out in a snapshot, by their HEAD files."""
-        snapshot = Snapshot(self.place.odb, tree)
+    def _branches_elsewhere_then(self, member: MemberPlace, before: ObjectId | None, after: ObjectId) -> frozenset[bytes]:
+        """Branches that other work trees had checked out, by their HEAD files; not those of work trees that the agent made in here."""
+        old, snapshot = Snapshot(self.place.odb, before), Snapshot(self.place.odb, after)
         heads = [member.common + b"/HEAD"] if member.own != member.common else []
         for name in snapshot.git_files(member.common):
             if (
@@ -267,7 +321,10 @@ class Planner:
                 and name.count(b"/") == 2
                 and member.common + b"/" + name[:-5] != member.own
             ):
-                heads.append(member.common + b"/" + name)
+                admin = member.common + b"/" + name[: -len(b"/HEAD")]
+                inside = self._read(snapshot, admin + b"/gitdir").strip().startswith(self.place.root + b"/")
+                if not (inside and old.state(admin) == ABSENT):
+                    heads.append(member.common + b"/" + name)
         texts = (self._read(snapshot, head) for head in heads)
         return frozenset(text[5:].strip() for text in texts if text.startswith(b"ref:"))
 
@@ -356,6 +413,10 @@ class Planner:
 
 def _content(odb: ObjectStore, oid: ObjectId) -> bytes:
     return read_text(odb, oid) if odb.header(oid)[0] == "tree" else odb.blob(oid)
+
+
+def _without_remotes(value: GitValue) -> GitValue:
+    return replace(value, refs={ref: oid for ref, oid in value.refs.items() if not ref.startswith(REMOTES)})
 
 
 def commit_tree(odb: ObjectStore, commit: bytes | None) -> ObjectId | None:

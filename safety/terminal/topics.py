@@ -27,9 +27,12 @@ Not held, and listed by name with the reason:
   files over 32 MiB, and what goes over 256 MiB in one call     snapshots.max_file_mib, snapshots.max_call_mib
   ignored files over 256 KiB                                    snapshots.ignored_max_kib
   ignored dependency, build and cache folders                   snapshots.skip_dirs
+  ignored folders with more than 2,000 entries
   other file systems mounted inside, sockets, pipes, devices, what cannot be read
 
-See them:         git safety log --not-covered
+In your home folder itself and in /: all but the files that a tool names.
+
+See them:         git safety status, git safety log --not-covered
 Take one in now:  git safety snapshot PATH
 
 Never undone: what left this machine (pushes, requests, databases elsewhere), and changes outside of the folder whose paths the
@@ -56,7 +59,8 @@ The project's:  .git-safety.json, which may only make things stricter
   {"snapshots": {"max_file_mib": 64}, "store": {"keep_days": 14}, "ui": {"pager": "never"}}
 
 snapshots.max_file_mib 32, .max_call_mib 256, .ignored_max_kib 256, .skip_dirs
-store.max_mib 2048, .keep_days 30, .keep_operations 2000
+store.max_mib 2048, .min_free_percent 5, .keep_days 30
+store.keep_operations 2000   the newest so many do not go for their age, only for room
 run.quiet_s 10
 fail_closed false            true: nothing runs that could not be recorded first
 ui.color auto, ui.pager auto""",
@@ -78,7 +82,8 @@ encrypted. Nothing goes over the network: no telemetry, no update check.
 
 How much:                      git safety status
 Remove one path from history:  git safety purge PATH
-Drop what is old:              git safety store forget && git safety store prune""",
+Drop what is old, at once:     git safety store forget && git safety store prune
+The rules (help settings) are applied by themselves, once a day at the end of a turn and whenever the store is over its limit.""",
     ),
 }
 

@@ -265,6 +265,10 @@ def test_killed_anywhere(
     if wanted:
         chosen = [Point.parse(wanted.split("=")[1])]
 
-    failures = [f"--point {make.__name__}={point}\n    {line}" for point in chosen for line in stage.complaints(point)]
+    failures = []
+    for point in chosen:
+        for line in stage.complaints(point):
+            failures.append(f"--point {make.__name__}={point}\n    {line}")
+            print(failures[-1], flush=True)  # a whole sweep takes long: shown with -s while it runs
 
     assert not failures, f"{len(failures)} of {len(chosen)} points ({len(stage.points)} in all):\n" + "\n".join(failures)

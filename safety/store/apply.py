@@ -63,6 +63,8 @@ class _Runner:
             for member, plan in job.git:
                 if plan.repair:
                     self.layer.repair(member)
+                elif plan.lay_back and member.top != member.common:
+                    self.git.branch_back(member, plan)
             try:
                 self.git.draft_locks(late)
                 prepared += self._prepare(late, stack)

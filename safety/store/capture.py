@@ -24,6 +24,7 @@ from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
 from safety.store.firstcontact import GITLINK, Adopted, Signature, adopt, held_directories, put_entries, read_index
 from safety.store.gitdir import GitDirectories, GitFileCache, git_directories
+from safety.store.members import member_place
 from safety.store.place import NO_LIMITS, Budget, Limits, Place
 from safety.store.privateindex import PrivateIndex, is_indexed
 from safety.store.seed import is_complete, seed
@@ -262,8 +263,17 @@ class Scan:
         return Draft(tree, before, sorted({*files, *git}), bool(git or changed_indexes(odb, before, tree)), self.not_covered)
 
     def _vanished(self) -> Draft:
-        """The workspace folder itself is gone: everything in it is absent, except what lies outside it."""
+        """The workspace folder itself is gone: everything in it is absent; git directories outside it are looked at."""
         self.index.forget()
+        directories = GitDirectories(
+            self.place.root, self.snapshot, self.editor, GitFileCache.load(self.git_files_file), self.place.now_ns()
+        )
+        outside = [member_place(self.snapshot, self.place.root, member) for member in {b"", *self.snapshot.members()}]
+        for place in outside:
+            if place is not None and place.common.startswith(b"/"):
+                directories.capture_place(place)
+        directories.finish([place.common for place in outside if place is not None])
+        self.git_files_file.unlink(missing_ok=True)
         self.editor.put(b"", ABSENT)
         for member in self.snapshot.members():
             self.editor.remove_index(member)

@@ -22,7 +22,7 @@ from safety.plumbing.index import (
     serialize_index,
 )
 from safety.plumbing.odb import hash_object
-from safety.plumbing.refs import NULL_HEX, RefTransaction, RefUpdate, object_ids, set_head, split_df, write_stash
+from safety.plumbing.refs import NULL_HEX, RefTransaction, RefUpdate, object_ids, set_head, split_df, view_on_disk, write_stash
 from safety.plumbing.run import GitError
 from safety.store.anchors import send_back
 from safety.store.exchange import Exchanger
@@ -122,6 +122,20 @@ class GitHands:
             transaction.abort()
             raise
         return transaction
+
+    def branch_back(self, member: MemberPlace, plan: GitPlan) -> None:
+        """The branch of a linked work tree that was laid back, should it be gone from the repository it shares."""
+        branch, root = plan.target.branch, self.place.absolute(member.path)
+        commit = plan.target.refs.get(branch) if branch is not None else None
+        common = absolute_path(self.place.root, member.common)
+        if branch is None or commit is None or view_on_disk(common, common).resolve(branch) is not None:
+            return
+        try:
+            send_back(self.place.git, self.place.odb, self.place.store_dir, root, {commit}, objects_dir=common + b"/objects")
+            self._transact(root, f"git-safety: {self.job.id}", [RefUpdate(branch, commit, NULL_HEX)])
+            self.outcome.notes.append(f"branch {os.fsdecode(branch.removeprefix(b'refs/heads/'))} back")
+        except SafetyError as fault:
+            self.outcome.kept.append(f"git refused: {fault.message}")
 
     def _batches(self, plan: GitPlan) -> list[list[RefUpdate]]:
         """Batches in order; a branch that HEAD leaves is deleted last, after HEAD points elsewhere."""

@@ -93,6 +93,11 @@ class GitDirectories:
         for place in git_directories(self.root, member):
             self._directory(place, place, keep_all=False, own=own)
 
+    def capture_place(self, place: MemberPlace) -> None:
+        """Captures the git directories of a member whose work tree is gone."""
+        for path in (place.common, *(() if place.own.startswith(place.common) else (place.own,))):
+            self._directory(path, path, keep_all=False, own=place.own)
+
     def _pointer(self, member: Member) -> None:
         """The `.git` file of a linked work tree or submodule, or a `.git` that is a symbolic link."""
         path = (member.path + b"/" if member.path else b"") + b".git"

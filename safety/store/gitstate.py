@@ -17,6 +17,7 @@ from safety.store.members import MemberPlace
 from safety.store.snapshot import Snapshot
 
 Group = tuple[IndexEntry, ...]
+Committed = Callable[[bytes], tuple[int, bytes] | None]
 
 REMOTES = b"refs/remotes/"
 ORIG_HEAD = b"ORIG_HEAD"  # outlives what wrote it: no sign of anything in progress
@@ -119,7 +120,7 @@ class Surroundings:
     paths_differ: Callable[[bytes | None, bytes | None], frozenset[bytes]]
     was_stashed_here: Callable[[bytes], bool]
     is_pushed: Callable[[bytes], bool]
-    committed: Callable[[bytes], tuple[int, bytes] | None]
+    committed: Committed
     kept_paths: frozenset[bytes]
     jj: bool = False
 
@@ -248,13 +249,14 @@ def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     """One step of the fold: ``outcome.value`` is ours before and after."""
     if around.jj and (base.head, base.refs) != (theirs.head, theirs.refs):
         outcome.kept.append("jj manages the refs of this repository; take its operation back with: jj undo")
-        _undo_index(outcome, base, theirs, around)
+        _undo_index(outcome, base, theirs, _nothing_committed)
         return
+    committed = around.committed if outcome.value.commit != base.commit else _nothing_committed
     follows, decided = _undo_group(outcome, base, theirs, around)
     _undo_other_refs(outcome, base, theirs, around, decided)
     _undo_stash(outcome, base, theirs, around)
     if follows:
-        _undo_index(outcome, base, theirs, around)
+        _undo_index(outcome, base, theirs, committed)
         if outcome.value.orig_head == base.orig_head:
             outcome.value = replace(outcome.value, orig_head=theirs.orig_head)
     for ref in sorted({*base.symrefs, *theirs.symrefs}):
@@ -403,7 +405,11 @@ def _place_of(entry: StashEntry, old: Sequence[StashEntry], current: Sequence[St
     return len(ids)
 
 
-def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Surroundings) -> None:
+def _nothing_committed(path: bytes) -> None:
+    return None
+
+
+def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue, committed: Committed) -> None:
     """Per path: an entry group (all stages and flags) that equals base gets theirs, any other stays."""
     ours = outcome.value
     if base.raw_index is not None or theirs.raw_index is not None:
@@ -423,7 +429,7 @@ def _undo_index(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         if old == new:
             continue
         current = index.get(path, ())
-        if ours.commit != base.commit and len(current) == 1 and around.committed(path) == (current[0].mode, current[0].oid):
+        if len(current) == 1 and committed(path) == (current[0].mode, current[0].oid):
             continue  # committed since: it belongs to the commit
         if current == old:
             if new:

@@ -35,7 +35,8 @@ class Progress:
         self._bar.update(self._tasks[label], completed=done, total=total)
 
     def clear(self) -> None:
-        """Removes what was drawn. The next call may draw again."""
+        """Removes what was drawn. The next call may draw again, after as long as at first: a person may have been asked meanwhile."""
+        self._start = time.monotonic()
         if self._bar is not None:
             self._bar.stop()
             self._bar, self._tasks = None, {}

@@ -76,10 +76,13 @@ class Window:
         if isinstance(report, r.Ask):
             lines = render.render(report.plan, self.view()) if report.plan else []
             write(sys.stderr, lines, self._colours(sys.stderr))
-            return report.answer if choose.yes(report.question, sys.stdin, sys.stderr) else {}
+            answered = choose.yes(report.question, sys.stdin, sys.stderr)
+            self.progress.clear()  # the time that the person took is not ours
+            return report.answer if answered else {}
         picked = choose.pieces(
             report.hunks, sys.stdin, lambda drawn: write(sys.stderr, drawn, self._colours(sys.stderr)), report.root, self.view()
         )
+        self.progress.clear()
         return {"hunks": picked, "plan": report.plan_token} if picked else {}
 
     def view(self) -> View:

@@ -40,3 +40,13 @@ def test_long_work_shows_how_far_it_is() -> None:
     progress.clear()
     assert "first [snapshot]" in out.getvalue() and "8410/100000" in out.getvalue()
     assert out.getvalue().endswith("\x1b[2K") or "\x1b[?25h" in out.getvalue()
+
+
+def test_waiting_for_an_answer_does_not_count() -> None:
+    """Cleared, the second begins anew, so that short work after a question draws nothing."""
+    out = Terminal()
+    progress = Progress(out, enabled=True, started=time.monotonic() - 60)
+    progress.clear()
+    progress("files", 0, 2)
+    progress.clear()
+    assert out.getvalue() == ""

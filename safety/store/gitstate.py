@@ -252,12 +252,15 @@ def _undo_state(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
         _undo_index(outcome, base, theirs, _nothing_committed)
         return
     committed = around.committed if outcome.value.commit != base.commit else _nothing_committed
+    ours = outcome.value
     follows, decided = _undo_group(outcome, base, theirs, around)
     _undo_other_refs(outcome, base, theirs, around, decided)
     _undo_stash(outcome, base, theirs, around)
     if follows:
         _undo_index(outcome, base, theirs, committed)
-        if outcome.value.orig_head == base.orig_head:
+        # ORIG_HEAD goes with what it was written for: where the user took that back already, it is the user's.
+        apart = replace(base, orig_head=theirs.orig_head) == theirs
+        if ours.orig_head == base.orig_head and (apart or outcome.value != ours):
             outcome.value = replace(outcome.value, orig_head=theirs.orig_head)
     for ref in sorted({*base.symrefs, *theirs.symrefs}):
         if base.symrefs.get(ref) != theirs.symrefs.get(ref) and outcome.value.symrefs.get(ref) != theirs.symrefs.get(ref):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from safety.store.attribution import OpenCall
@@ -85,7 +85,7 @@ class Sessions:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         path = self.path(state.session)
         temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(state), ensure_ascii=True), encoding="ascii")
+        temporary.write_text(json.dumps(state, default=vars, ensure_ascii=True), encoding="ascii")
         os.replace(temporary, path)
 
     def drop(self, session: str) -> None:

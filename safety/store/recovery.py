@@ -20,7 +20,7 @@ from safety.store.members import MemberPlace, absolute_path
 from safety.store.place import Place
 from safety.store.restore import KEPT, Step
 from safety.store.snapshot import Snapshot
-from safety.types import Absent, ObjectId, Present
+from safety.types import Absent, ObjectId, PathState, Present
 
 STASH_LOCK_WAIT_S = 0.5
 
@@ -75,13 +75,26 @@ def remaining(place: Place, job: Job) -> Job:
                 continue
             if isinstance(step.ours, Present) and isinstance(state, Absent) and _displaced_exists(tree, place, step, job.id):
                 state = step.ours
-            steps.append(
-                step
-                if state == step.ours
-                else replace(step, verb=KEPT, target=state, ours=state, note="changed since the undo was interrupted")
-            )
+            if state == step.ours or is_on_the_way(step.ours, state, step.target):
+                steps.append(replace(step, ours=state))
+            else:
+                steps.append(replace(step, verb=KEPT, target=state, ours=state, note="changed since the undo was interrupted"))
     git = tuple((member, _remaining_git(place, job, member, plan)) for member, plan in job.git)
     return replace(job, steps=tuple(steps), git=git)
+
+
+def is_on_the_way(ours: PathState, state: PathState, target: PathState) -> bool:
+    """Whether the exchanger's own hands leave this for a moment between ours and target, where it takes more than one call."""
+    if not isinstance(target, Present):
+        return False
+    if isinstance(state, Absent):  # between rmdir or unlink of a swap and what takes its place
+        return isinstance(ours, Present) and (ours.kind == "dir") != (target.kind == "dir")
+    if not isinstance(state, Present) or state.kind != target.kind:
+        return False
+    if target.kind == "dir":  # a folder's own mode comes last, after what it holds
+        return not (isinstance(ours, Present) and ours.kind == "dir") or state.mode == target.mode | 0o700
+    opened = {ours.mode | 0o400, ours.mode | 0o200} if isinstance(ours, Present) else set()
+    return isinstance(ours, Present) and replace(state, mode=ours.mode) == ours and state.mode in opened
 
 
 def _displaced_exists(tree: Tree, place: Place, step: Step, tag: str) -> bool:

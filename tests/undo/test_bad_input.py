@@ -485,7 +485,8 @@ def test_lock_held_by_a_living_process(repo: RepoBuilder) -> None:
     held = [open(file) for file in locks]  # noqa: SIM115 - closed below
     try:
         for file in held:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            # at once: no command leaves a process behind that holds a lock
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         done = repo.run("undo")
         assert done.code in (1, 4), done.text
         assert repo.read("a.txt") == "agent\n"

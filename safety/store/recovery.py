@@ -1,7 +1,7 @@
 """Recovery: what an interrupted undo left, judged against *now*.
 
-Equal to target is done, equal to ours is still to do, anything else was changed since and is kept. It never rolls back. Only temporary
-names and locks that the journal names are removed.
+Equal to target is done, equal to ours is still to do, anything else was changed since and is kept. It never rolls back. A state
+that only our own hands pass through is still to do. Only temporary names and locks of this job are removed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import replace
 from safety.plumbing.refs import NULL_HEX, STASH_LOCKS, view_on_disk
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.store.gitstate import GitPlan
-from safety.store.journal import Job
+from safety.store.journal import Job, journal_file
 from safety.store.members import MemberPlace, absolute_path
 from safety.store.place import Place
 from safety.store.restore import KEPT, Step
 from safety.store.snapshot import Snapshot
 from safety.types import Absent, ObjectId, PathState, Present
 
-STASH_LOCK_WAIT_S = 0.5
+LOCK_WAIT_S = 1.0
 
 
 def sweep_temporaries(place: Place, job: Job, locks: Mapping[str, Sequence[int]]) -> None:
@@ -49,20 +49,40 @@ def sweep_temporaries(place: Place, job: Job, locks: Mapping[str, Sequence[int]]
             info = os.lstat(lock)
             if (info.st_dev, info.st_ino) == (device, inode):
                 os.unlink(lock)
+    _drop_locks_of_our_git(place, job)
+
+
+def _drop_locks_of_our_git(place: Place, job: Job) -> None:
+    """A git of ours that died with us leaves locks on what it was to set, and no journal can name them beforehand.
+
+    Git holds these for a moment only: one that was made after the journal and is the same after a while was ours.
+    """
+    paths = set()
     for member, plan in job.git:
+        own, common = absolute_path(place.root, member.own), absolute_path(place.root, member.common)
+        if plan.updates or plan.head is not None or plan.stash is not None:
+            paths |= {own + b"/HEAD.lock", common + b"/packed-refs.lock"}
+            paths |= {common + b"/" + update.ref + b".lock" for update in plan.updates}
         if plan.stash is not None:
-            _drop_stash_locks(absolute_path(place.root, member.common))
-
-
-def _drop_stash_locks(common_dir: bytes) -> None:
-    """Git holds these for a moment only; what is still there after a while was ours."""
-    for name in STASH_LOCKS:
-        lock = common_dir + b"/" + name
-        ends_at = time.monotonic() + STASH_LOCK_WAIT_S
-        while os.path.lexists(lock) and time.monotonic() < ends_at:
+            paths |= {common + b"/" + name for name in STASH_LOCKS}
+    with contextlib.suppress(OSError):
+        began = os.stat(journal_file(place)).st_mtime_ns
+        found = {path: info for path in paths if (info := _lstat(path)) is not None and info.st_mtime_ns >= began}
+        ends_at = time.monotonic() + LOCK_WAIT_S
+        while found and time.monotonic() < ends_at:
             time.sleep(0.02)
-        with contextlib.suppress(OSError):
-            os.unlink(lock)
+            found = {
+                path: info for path, info in found.items() if (now := _lstat(path)) is not None and now.st_ino == info.st_ino
+            }
+        for path in found:
+            os.unlink(path)
+
+
+def _lstat(path: bytes) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
 
 
 def remaining(place: Place, job: Job) -> Job:

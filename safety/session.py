@@ -108,20 +108,23 @@ class Session:
 
     # -- what hosts call -------------------------------------------------------------------------------------------------------
 
-    def turn_start(self, prompt: str = "") -> TurnStart:
-        """Opens a turn; what changed since the last one is recorded as the user's."""
+    def turn_start(self, prompt: str = "", *, scan: bool = True) -> TurnStart:
+        """Opens a turn; what changed since the last one is recorded as the user's.
+
+        ``scan`` False: the agent never stopped, what changed since its last call's end belongs to the next call.
+        """
 
         def work() -> TurnStart:
             state = self.sessions.load(self.id)
             if state.is_open:
-                self._close_turn(state)
-            self._open_turn(state, prompt)
+                self._close_turn(state, scan=scan)
+            self._open_turn(state, prompt, scan=scan)
             return TurnStart()
 
         return self._guarded(work, TurnStart())
 
-    def pre(self, call: Call, prompt: str = "") -> Decision:
-        """The state before a tool call; opens a turn (for ``prompt``) if none is.
+    def pre(self, call: Call, prompt: str = "", *, scan: bool = True) -> Decision:
+        """The state before a tool call; opens a turn (for ``prompt``) if none is. ``scan`` as for ``turn_start``.
 
         Denies only what could not be protected under ``fail_closed``.
         """
@@ -139,7 +142,7 @@ class Session:
                 outside = tuple(path for path in paths or () if path.startswith(b"/"))
                 if outside or self.place.declared_only:
                     self._checkpoint(paths or (), state)
-            elif paths is None or paths:
+            elif scan and (paths is None or paths):
                 self._checkpoint(paths, state)
             self._defer_outer()
             state.calls += 1
@@ -375,13 +378,14 @@ class Session:
             state.agent = dict(self.agent)
         self.sessions.save(state)
 
-    def _open_turn(self, state: SessionState, prompt: str) -> None:
+    def _open_turn(self, state: SessionState, prompt: str, *, scan: bool = True) -> None:
         if self.place.declared_only and self.log.head_id() is None:
             self.notices.append(
                 f"git-safety: {os.fsdecode(self.root)} is too wide to be scanned: only files that a tool names are covered here"
             )
         self._bury_dead()
-        self._checkpoint(None, state)
+        if scan or self.log.head_id() is None:
+            self._checkpoint(None, state)
         head = self.log.head()
         numbers = [other.turn for other in self.sessions.all()]
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1

@@ -126,12 +126,12 @@ class Protection:
             self._listen()
             self._session.close()
 
-    def _open_call(self) -> None:
+    def _open_call(self, *, scan: bool = True) -> None:
         assert self._session is not None
         self._calls += 1
         number = f"{self._session.id}.{self._calls}"
         self._call = Call(number, TOOL, {"command": self._command}, self._cwd, None, self._agent)
-        self._session.pre(self._call, self._command)
+        self._session.pre(self._call, self._command, scan=scan)
         self._listen()
 
     def _close_call(self, error: str = "") -> bool:
@@ -199,8 +199,11 @@ class Protection:
             return False
 
     def _cut(self) -> None:
-        """Ends the turn if it changed something, and begins the next; else it goes on with a new call."""
+        """Ends the turn if it changed something, and begins the next; else it goes on with a new call.
+
+        The command runs on meanwhile: what it writes just now is the next call's, not nobody's.
+        """
         assert self._session is not None
         if self._close_call():
-            self._session.turn_start(self._command)
-        self._open_call()
+            self._session.turn_start(self._command, scan=False)
+        self._open_call(scan=False)

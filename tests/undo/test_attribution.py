@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from safety.runtime.open import open_session
+from safety.session import Call
 from tests.support.process import PROJECT
 from tests.support.repo import NINE_LINES, RepoBuilder
 
@@ -401,3 +403,30 @@ def test_hook_answers_errors_in_form(repo: RepoBuilder) -> None:
         done = repo.run("hook", "--agent", "generic", stdin=payload)
         assert (done.code, bool(done.err.strip()), "Traceback" in done.text) == (1, True, False), (payload, done.text)
     assert "unknown-event" in done.text
+
+
+def test_a_run_has_no_gap_between_bursts(repo: RepoBuilder) -> None:
+    """What a running command writes while one burst ends and the next begins is its own, not nobody's.
+
+    Rule: a call that follows at once takes over the state its forerunner ended with.
+    """
+    session = open_session(os.fsencode(repo.root), "run-1", repo.env)
+    first, second, third = (Call(f"run-1.{n}", "run", {"command": "x"}, os.fsencode(repo.root)) for n in (1, 2, 3))
+    session.pre(first)
+    session.post(first)
+    repo.sh("echo gap >gap; git reflog expire --expire=now --all")
+    session.pre(second, scan=False)
+    session.post(second)
+    repo.write("late", "late\n")
+    session.turn_start("x", scan=False)
+    session.pre(third, scan=False)
+    session.post(third)
+    session.end(scan=False)
+    session.close()
+
+    repo.undo("t2")
+    assert not repo.exists("late")
+    repo.undo("t1")
+    assert not repo.exists("gap")
+    actors = {row["actor"] for row in repo.must("log", "--json").report["rows"]}
+    assert "unattributed" not in actors

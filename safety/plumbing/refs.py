@@ -516,6 +516,18 @@ def write_stash(
         commit_ref(entries[0].oid + b"\n")
 
 
+def finish_stash(common_dir: bytes, entries: Sequence[StashEntry]) -> None:
+    """``refs/stash`` made to agree with its log, where a ``write_stash`` of ``entries`` was killed between the two.
+
+    Raises RefLocked if git is at work on it.
+    """
+    ref = os.path.join(common_dir, STASH)
+    with _lock_file(ref) as commit_ref:
+        log = parse_stash(_read_file(os.path.join(common_dir, STASH_LOG)) or b"")
+        if entries and [entry.oid for entry in log] == [entry.oid for entry in entries]:
+            commit_ref(entries[0].oid + b"\n")
+
+
 def _current_stash(common_dir: bytes, expected: Sequence[StashEntry]) -> tuple[StashEntry, ...]:
     """The list as it is now. Raises RefMoved if that is not the one expected."""
     log = _read_file(os.path.join(common_dir, STASH_LOG))

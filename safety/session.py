@@ -36,7 +36,7 @@ from safety.store.turns import Pending, Sessions, SessionState, is_running, own_
 Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
-REPACK_AT = 1500
+REPACK_AT = 1000
 DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves other sessions' changes unexplained
 RUN_PREFIX = "run-"
 PROMPT_LENGTH = 500
@@ -532,7 +532,7 @@ class Session:
     def _keep_small(self) -> None:
         """Small object files into a pack once there are many."""
         if self.place.odb.loose_count() > REPACK_AT:
-            repack_loose(self.place.git, self.place.odb)
+            repack_loose(self.place.git, self.place.odb, threshold=REPACK_AT)
 
     def tidy(self) -> None:
         """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""

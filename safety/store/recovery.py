@@ -49,7 +49,6 @@ def sweep_temporaries(place: Place, job: Job, locks: Mapping[str, Sequence[int]]
             info = os.lstat(lock)
             if (info.st_dev, info.st_ino) == (device, inode):
                 os.unlink(lock)
-    _drop_locks_of_our_git(place, job)
 
 
 def _drop_locks_of_our_git(place: Place, job: Job) -> None:
@@ -87,6 +86,7 @@ def _lstat(path: bytes) -> os.stat_result | None:
 
 def remaining(place: Place, job: Job) -> Job:
     """The part of an interrupted job that is still to do: steps and refs that are already at their target are left out."""
+    _drop_locks_of_our_git(place, job)  # first: a stash that is half written is finished under its lock
     steps = []
     with Tree(place.root) as tree:
         for step in job.steps:

@@ -297,12 +297,12 @@ def test_vanished_cwd(repo: RepoBuilder) -> None:
         ("read", {"path": "a"}, ()),
         ("Grep", {"pattern": "x"}, ()),
         ("list-dir", {}, ()),
-        ("write", {"path": "a"}, (b"/work/a",)),
+        ("write", {"path": "a"}, (b"/project/a",)),
         ("Edit", {"file_path": "/other/./a/"}, (b"/other/a",)),
-        ("multi_edit", {"paths": ["a", "b/c", "a"]}, (b"/work/a", b"/work/b/c")),
+        ("multi_edit", {"paths": ["a", "b/c", "a"]}, (b"/project/a", b"/project/b/c")),
         ("write", {"filename": "~/.rc"}, (b"/home/dana/.rc",)),
         ("write", {"path": "../x/../y"}, (b"/y",)),
-        ("write", {"path": "od\udcff"}, (b"/work/od\xff",)),
+        ("write", {"path": "od\udcff"}, (b"/project/od\xff",)),
         ("write", {"path": "a\0"}, None),
         ("write", {"path": "a\ud800"}, None),
         ("write", {"path": 7}, None),
@@ -316,7 +316,7 @@ def test_vanished_cwd(repo: RepoBuilder) -> None:
 )
 def test_paths_that_a_call_declares(tool: str, given: dict[str, Any], declared: tuple[bytes, ...] | None) -> None:
     """Reading tools declare nothing, writing tools their paths, all others may change anything."""
-    assert declared_paths(tool, given, b"/work", "/home/dana") == declared
+    assert declared_paths(tool, given, b"/project", "/home/dana") == declared
 
 
 def test_paths_the_harness_knows_win(env: dict[str, str]) -> None:

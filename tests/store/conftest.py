@@ -6,6 +6,8 @@ import pytest
 
 from safety.plumbing.odb import ObjectStore
 from tests.store.bare import Counted, make_store
+from tests.store.storekit import Shelf
+from tests.support.repo import RepoBuilder
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +21,19 @@ def own_odb(tmp_path: Path) -> Counted:
     """A store of the test's own, which counts."""
     make_store(tmp_path / "store")
     return Counted(tmp_path / "store")
+
+
+@pytest.fixture
+def user(tmp_path: Path, env: dict[str, str]) -> RepoBuilder:
+    """A repository of one commit."""
+    repo = RepoBuilder(tmp_path / "work", env)
+    repo.commit("first", a_txt="one\n")
+    return repo
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, user: RepoBuilder) -> Shelf:
+    """Its store, seeded, without an operation."""
+    made = Shelf(tmp_path, user)
+    made.seed()
+    return made

@@ -17,20 +17,6 @@ from tests.support.repo import RepoBuilder
 from tests.support.store import fsck
 
 
-@pytest.fixture
-def user(tmp_path: Path, env: dict[str, str]) -> RepoBuilder:
-    repo = RepoBuilder(tmp_path / "work", env)
-    repo.commit("first", a_txt="one\n")
-    return repo
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, user: RepoBuilder) -> Shelf:
-    made = Shelf(tmp_path, user)
-    made.seed()
-    return made
-
-
 def forget_and_collect(repo: RepoBuilder) -> None:
     """The user (or the agent) makes git throw away all that no ref names."""
     repo.git("reflog", "expire", "--expire=now", "--all")

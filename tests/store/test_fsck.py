@@ -15,21 +15,12 @@ from tests.support.repo import RepoBuilder
 
 
 @pytest.fixture
-def user(tmp_path: Path, env: dict[str, str]) -> RepoBuilder:
-    repo = RepoBuilder(tmp_path / "work", env)
-    repo.commit("first", a_txt="one\n")
-    return repo
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, user: RepoBuilder) -> Shelf:
+def shelf(shelf: Shelf, user: RepoBuilder) -> Shelf:
     """A store with three operations."""
-    made = Shelf(tmp_path, user)
-    made.seed()
     for number in range(3):
         user.write("b.txt", f"b {number}\n")
-        made.capture()
-    return made
+        shelf.capture()
+    return shelf
 
 
 def codes(problems: list[Problem], severity: str = "error") -> set[str]:

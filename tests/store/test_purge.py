@@ -22,20 +22,6 @@ from tests.support.store import blob_id, fsck
 SECRET = "the secret 4711"
 
 
-@pytest.fixture
-def user(tmp_path: Path, env: dict[str, str]) -> RepoBuilder:
-    repo = RepoBuilder(tmp_path / "work", env)
-    repo.commit("first", a_txt="one\n")
-    return repo
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, user: RepoBuilder) -> Shelf:
-    made = Shelf(tmp_path, user)
-    made.seed()
-    return made
-
-
 def contents_with(shelf: Shelf, text: str) -> list[str]:
     """Objects of the store, reachable or not, that contain the text; and files of the store that do."""
     found = [oid for oid in shelf.objects() if text.encode() in shelf.odb.read(bytes.fromhex(oid))[1]]

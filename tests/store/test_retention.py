@@ -27,20 +27,6 @@ KEEP_ALL = KeepRules(max_age_ms=10_000 * DAY_MS, max_bytes=1 << 40, min_free_per
 PLENTY = 1 << 50
 
 
-@pytest.fixture
-def user(tmp_path: Path, env: dict[str, str]) -> RepoBuilder:
-    repo = RepoBuilder(tmp_path / "work", env)
-    repo.commit("first", a_txt="one\n")
-    return repo
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, user: RepoBuilder) -> Shelf:
-    made = Shelf(tmp_path, user)
-    made.seed()
-    return made
-
-
 def write_operation(shelf: Shelf, path: bytes, content: bytes) -> str:
     """An operation that sets one file; gives the blob's id."""
     oid = shelf.odb.write("blob", content)

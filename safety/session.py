@@ -29,6 +29,7 @@ from safety.store.oplog import Operation, OpLog, Record
 from safety.store.packs import store_size, taking_part
 from safety.store.place import NO_LIMITS, Limits, Place
 from safety.store.privateindex import PrivateIndex
+from safety.store.repack import LOOSE_THRESHOLD
 from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
 from safety.store.snapshot import changes
 from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
@@ -36,7 +37,6 @@ from safety.store.turns import Pending, Sessions, SessionState, is_running, own_
 Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
-REPACK_AT = 1000
 DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves other sessions' changes unexplained
 RUN_PREFIX = "run-"
 PROMPT_LENGTH = 500
@@ -531,8 +531,8 @@ class Session:
 
     def _keep_small(self) -> None:
         """Small object files into a pack once there are many."""
-        if self.place.odb.loose_count() > REPACK_AT:
-            repack_loose(self.place.git, self.place.odb, threshold=REPACK_AT)
+        if self.place.odb.loose_count() > LOOSE_THRESHOLD:
+            repack_loose(self.place.git, self.place.odb)
 
     def tidy(self) -> None:
         """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""

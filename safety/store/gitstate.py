@@ -21,7 +21,7 @@ Committed = Callable[[bytes], tuple[int, bytes] | None]
 
 REMOTES = b"refs/remotes/"
 ORIG_HEAD = b"ORIG_HEAD"  # outlives what wrote it: no sign of anything in progress
-MARKS = (b"ORIG_HEAD", b"AUTO_MERGE")  # left by many commands, no sign of an operation in progress
+AUTO_MERGE = b"AUTO_MERGE"  # left by many commands, no sign of an operation in progress
 NEVER_UNDONE = (REMOTES, b"refs/safety/")  # refs of other work trees never reach a GitValue
 
 
@@ -533,13 +533,13 @@ def _full_name(ref: bytes) -> str:
 
 def group_note(base: GitValue, theirs: GitValue) -> str:
     """What taking HEAD, its branch and the operation in progress back from ``base`` to ``theirs`` is called; empty for nothing
-    that has a name (``ORIG_HEAD`` alone, say).
+    that has a name (``AUTO_MERGE`` alone, say).
     """
     if base.head != theirs.head and (base.branch or theirs.branch):
         return f"back on {_name(theirs)} ({_short(theirs.commit)}), was on {_name(base)}"
     if base.commit != theirs.commit:
         return f"{_name(theirs)} {_short(base.commit)} -> {_short(theirs.commit)}"
-    before, after = ({name for name in value.progress if name not in MARKS} for value in (base, theirs))
+    before, after = ({name for name in value.progress if name != AUTO_MERGE} for value in (base, theirs))
     if before == after:
         return "the operation in progress is where it was" if after and base.progress != theirs.progress else ""
     return "the operation in progress is back" if after else "the operation in progress is gone"

@@ -29,7 +29,7 @@ from safety.store.storerefs import ANCHOR, refs_below
 from safety.store.trees import GITLINK, TREE
 from safety.types import ObjectId
 
-LOOSE_THRESHOLD = 2000
+LOOSE_THRESHOLD = 1000
 MOST_PACKS = 10
 SMALL_PACK = 32 << 20
 _WINDOW = 30

@@ -43,6 +43,7 @@ PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
 TIDY_EVERY_MS = DAY_MS
+UPKEEP_CALLS = 50
 
 
 class CaptureFailed(SafetyError):
@@ -447,6 +448,8 @@ class Session:
         del state.pending[call.id]
         state.finish(call.id, status)
         self._save(state)
+        if pending.call % UPKEEP_CALLS == 0:  # a turn may be of any length
+            self._keep_small()
 
     @staticmethod
     def _actor_of(pending: Pending, has_others: bool) -> str:

@@ -256,7 +256,8 @@ class LogReport(Report):
 class ShowReport(Report):
     """One turn, call or operation in full. ``state`` as in LogRow; ``git_notes`` say what happened to refs, HEAD, index, stash.
 
-    ``unattributed`` are paths that changed meanwhile and are not taken for the agent's.
+    ``unattributed`` are paths that changed meanwhile and are not taken for the agent's, ``git_unattributed`` says the same of refs
+    and the like.
     """
 
     title: TurnTitle
@@ -264,6 +265,7 @@ class ShowReport(Report):
     calls: tuple[CallRow, ...] = ()
     changes: tuple[ChangeLine, ...] = ()
     unattributed: tuple[ChangeLine, ...] = ()
+    git_unattributed: tuple[str, ...] = ()
     not_covered: tuple[PathLine, ...] = ()
     git_notes: tuple[str, ...] = ()
     patches: tuple[FilePatch, ...] = ()

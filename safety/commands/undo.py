@@ -11,6 +11,7 @@ from safety.commands.args import UndoArgs
 from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.changes import Contents
 from safety.commands.hunks import choices, narrowed
+from safety.commands.meanwhile import meanwhile
 from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.selection import open_book, select
@@ -23,6 +24,7 @@ from safety.store.snapshot import Snapshot
 from safety.store.takeback import Planner, Whole
 
 OLD_MS = 3_600_000
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
             return UndoReport(root=session.root, titles=titles, exit_code=4, nothing="no piece was chosen")
         whole = narrowed(session, whole, args.hunks)
     notices = finished + _other_parts(session, chosen)
+    if only is None and args.hunks is None and not args.include_unattributed:
+        notices += _left_alone(session, chosen)
     if chosen.passed:
         notices += (f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing",)
     report = UndoReport(root=session.root, titles=titles, notices=notices, plan_token=whole.token, dry_run=args.dry_run)
@@ -90,6 +94,23 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     is_whole = only is None and args.hunks is None and (whole.acts or all(step.verb != KEPT for step in whole.files.steps))
     undoes = [*(piece.operation for piece in parts), *(title.handle for title in titles)] if is_whole else []
     return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
+
+
+def _left_alone(session: Session, chosen: Chosen) -> tuple[str, ...]:
+    """Names what changed during the turns and stays, because no call's end explains it (design 5.4 rules 1 and 2)."""
+    book = open_book(session)
+    told = []
+    for turn in chosen.turns if chosen.call is None else ():
+        others, notes = meanwhile(book, turn.number)
+        names = [os.fsdecode(change.path) for change in others]
+        shown = [
+            *names[:MOST_NAMED],
+            *([f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []),
+            *notes[:MOST_NAMED],
+        ]
+        if shown:
+            told.append(f"left alone, as no call's end explains it: {', '.join(shown)} (git safety show {turn.handle})")
+    return tuple(told)
 
 
 def _with_shared(session: Session, whole: Whole, chosen: Chosen, only: Sequence[bytes] | None) -> Whole:

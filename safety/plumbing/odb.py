@@ -39,6 +39,10 @@ IDENTITY = b"git-safety <git-safety@localhost>"
 STREAM_ABOVE = 8 << 20
 CHUNK = 1 << 20
 
+# Trees and commits up to this size, and so many of them, are kept in memory: each capture starts from what the last one wrote.
+_RECENT_SIZE = 32 << 10
+_RECENT_COUNT = 256
+
 _LOCK_WAIT_S = 5.0
 _SYNC_THREADS = 8
 _numbers = itertools.count()
@@ -105,6 +109,7 @@ class ObjectStore:
         self._root = os.fsencode(self.git_dir)
         self._objects = self._root + b"/objects"
         self._packs: pygit2.Odb | None = None
+        self._recent: dict[tuple[str, ObjectId], bytes] = {}
 
     # -- reading
 
@@ -143,8 +148,8 @@ class ObjectStore:
         return self._read_kind(oid, "blob")
 
     def tree(self, oid: ObjectId) -> bytes:
-        """A tree's raw bytes. Raises ObjectMissing, ObjectCorrupt (also when it is no tree)."""
-        return self._read_kind(oid, "tree")
+        """A tree's raw bytes, perhaps as seen before. Raises ObjectMissing, ObjectCorrupt (also when it is no tree)."""
+        return self._read_recent(oid, "tree")
 
     def header(self, oid: ObjectId) -> tuple[str, int]:
         """An object's kind and size, without its content and unverified. Raises ObjectMissing, ObjectCorrupt."""
@@ -164,8 +169,8 @@ class ObjectStore:
         return self.header(oid)[1]
 
     def read_commit(self, oid: ObjectId) -> Commit:
-        """A commit's tree, parents and message. Raises ObjectMissing, ObjectCorrupt."""
-        head, _, message = self._read_kind(oid, "commit").partition(b"\n\n")
+        """A commit's tree, parents and message, perhaps as seen before. Raises ObjectMissing, ObjectCorrupt."""
+        head, _, message = self._read_recent(oid, "commit").partition(b"\n\n")
         lines = [line.split(b" ", 1) for line in head.split(b"\n")]
         trees = [bytes.fromhex(rest[0].decode()) for word, *rest in lines if word == b"tree"]
         if len(trees) != 1:
@@ -204,6 +209,8 @@ class ObjectStore:
             packer = zlib.compressobj(_level(data))
             with self._new_file(self._loose(oid), 0o444) as fd:
                 _write_all(fd, packer.compress(header) + packer.compress(data) + packer.flush())
+        if kind != "blob":
+            self._remember(oid, kind, data)
         return oid
 
     def write_fd(self, fd: int, size: int) -> ObjectId:
@@ -273,6 +280,7 @@ class ObjectStore:
     def refresh(self) -> None:
         """Lets go of all packs and looks afresh: for after a repack, so that removed packs are unmapped."""
         self._packs = None
+        self._recent = {}
 
     def loose_count(self) -> int:
         """About how many loose objects there are, estimated from 16 of the 256 folders."""
@@ -327,6 +335,19 @@ class ObjectStore:
         if kind != wanted:
             raise _corrupt(oid, f"it is a {kind}, not a {wanted}")
         return data
+
+    def _read_recent(self, oid: ObjectId, wanted: str) -> bytes:
+        data = self._recent.get((wanted, oid))
+        if data is None:
+            data = self._read_kind(oid, wanted)
+            self._remember(oid, wanted, data)
+        return data
+
+    def _remember(self, oid: ObjectId, kind: str, data: bytes) -> None:
+        if len(data) <= _RECENT_SIZE:
+            if len(self._recent) >= _RECENT_COUNT:
+                self._recent = {}
+            self._recent[kind, oid] = data
 
     @contextmanager
     def _new_file(self, path: bytes, mode: int) -> Iterator[int]:

@@ -53,6 +53,7 @@ def fsck(git: Git, odb: ObjectStore, *, full: bool = True) -> list[Problem]:
     With ``full`` git hashes every object, which takes about a minute a gigabyte; without, damage is found only in what is read:
     records and the trees of snapshots. Changes nothing.
     """
+    odb.refresh()  # what is on the disk counts, not what was read before
     problems = [*_refs(odb), *_linked(odb.git_dir), *_leftovers(odb.git_dir)]
     snapshots = _Snapshots(odb)
     for chain in chains(odb.git_dir):
@@ -209,6 +210,7 @@ def repair_head(odb: ObjectStore, chain: str) -> Repaired | None:
     For after a power cut, when the newest objects or the ref itself may be empty or torn. Torn objects are removed first, so that
     the next capture writes them again. The caller holds the workspace lock.
     """
+    odb.refresh()
     ref = LOG + chain
     try:
         head = odb.ref(ref)

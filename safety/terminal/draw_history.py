@@ -118,9 +118,13 @@ def show(report: r.ShowReport, place: Place) -> Iterator[Line]:
             yield from _call(call, place, "  ", output=True)
     yield from _block("Changed", _change_lines(report.changes, place, "  "))
     yield from _block("Git", (line("  ", t.clean(note)) for note in report.git_notes))
-    yield from _block("Changed meanwhile, not taken for the agent's", _change_lines(report.unattributed, place, "  "))
+    meanwhile = [
+        *_change_lines(report.unattributed, place, "  "),
+        *(line("  ", t.clean(note)) for note in report.git_unattributed),
+    ]
+    yield from _block("Changed meanwhile, not taken for the agent's", meanwhile)
     yield from _block("Not covered", (_uncovered(each, place) for each in report.not_covered))
-    if not (report.changes or report.git_notes or report.unattributed):
+    if not (report.changes or report.git_notes or meanwhile):
         yield ()
         yield line("Nothing changed.")
     yield from _block("", patch_lines(report.patches))

@@ -1,9 +1,10 @@
 """Measures the product beside git and beside other tools, in one run, and holds each bar to its number.
 
-    python tests/benchmarks/run.py [--sizes 1k,10k,100k] [--only NAME] [--rounds N] [--operations N] [--cache DIR] [--write]
+    python tests/benchmarks/run.py [--sizes 1k,10k,100k] [--only NAME] [--rounds N] [--operations N] [--cache DIR] [--keep] [--write]
 
 Times are medians of interleaved rounds, so that a busy machine slows both sides of a ratio. ``--cache`` keeps the made workspaces
-for the next run; ``--write`` puts the table into docs/benchmarks.md. Exit code 1 if a bar is missed.
+for the next run; ``--keep`` leaves what the run made (removing it slows a run soon after); ``--write`` puts the table into
+docs/benchmarks.md. Exit code 1 if a bar is missed.
 """
 
 # ruff: noqa: B023 - each closure over a loop's name is called before the loop goes on
@@ -70,9 +71,12 @@ class Bench:
         return root
 
     def fresh(self, label: str, make: Callable[[Path], Path]) -> Workspace:
-        """A copy of a template with an empty state folder."""
-        here = self.folder / "here"
-        shutil.rmtree(here, ignore_errors=True)
+        """A copy of a template with an empty state folder.
+
+        Nothing is removed before the end: for minutes ext4 passes over inodes just freed, one by one, whenever a file is made near
+        them, which multiplies the time of every step that makes files.
+        """
+        here = Path(tempfile.mkdtemp(prefix=label + "-", dir=self.folder))
         return Workspace(copy(self.template(label, make), here / "work"), workspaces.environment(here))
 
     def sized(self, label: str) -> Workspace:
@@ -354,9 +358,7 @@ def others(bench: Bench) -> Iterator[Row]:
         ours = [at.call(session, lambda n=number: change(at.root, range(1), 50 + n))[1] for number in range(bench.rounds)]
         yield Row("one step: git-safety, scan", label, median(ours))
         for peer, step in peers.PEERS.items():
-            state = at.root.parent / "peer"
-            shutil.rmtree(state, ignore_errors=True)
-            state.mkdir()
+            state = Path(tempfile.mkdtemp(prefix="peer-", dir=at.root.parent))
             step(at.root, state, at.env)
             times = []
             for number in range(bench.rounds):
@@ -394,6 +396,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--cache", default="")
+    parser.add_argument("--keep", action="store_true", help="leave the folders of this run, and say where")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="git-safety-bench-"))
@@ -406,7 +409,10 @@ def main() -> int:
                 rows.append(row)
                 print(table([row]).splitlines()[-1], flush=True)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if asked.keep:
+            print(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     if asked.write:
         text = f"# Benchmarks\n\nMade by `python tests/benchmarks/run.py --write` on {about()}.\n\n{table(rows)}"
         (PROJECT / "docs/benchmarks.md").write_text(text)

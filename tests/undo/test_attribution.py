@@ -162,6 +162,24 @@ def test_change_between_calls_is_nobodys(repo: RepoBuilder) -> None:
     assert (repo.read("a.txt"), repo.read("b.txt"), repo.exists("new")) == (NINE_LINES, "somebody\n", False)
 
 
+def test_undo_names_what_it_leaves_between_calls(repo: RepoBuilder) -> None:
+    """Neither a file nor a branch that appeared between two calls is passed over in silence, and both can be asked for."""
+    with repo.turn():
+        with repo.call():
+            repo.write("a.txt", "agent\n")
+        repo.write("b.txt", "somebody\n")
+        repo.git("branch", "somebodys")
+        with repo.call():
+            repo.write("new", "agent\n")
+
+    told = " ".join(repo.undo().report["notices"])
+    assert "no call's end explains it" in told and "b.txt" in told and "somebodys made at" in told
+    assert repo.git("branch", "--list", "somebodys")
+
+    repo.undo("t1", "--include-unattributed")
+    assert (repo.read("b.txt"), repo.git("branch", "--list", "somebodys")) == ("b\n", "")
+
+
 def test_change_after_the_last_call_of_a_turn_is_nobodys(repo: RepoBuilder) -> None:
     """A write after the last POST is not undone. Rule: inside a turn, between calls: unattributed."""
     with repo.turn():

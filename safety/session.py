@@ -33,6 +33,7 @@ from safety.store.repack import LOOSE_THRESHOLD
 from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
 from safety.store.snapshot import changes
 from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
+from safety.types import Decision
 
 Answer = TypeVar("Answer")
 
@@ -60,15 +61,6 @@ class Call:
     cwd: bytes
     paths: tuple[bytes, ...] | None = None
     agent: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether a call may run: ``allow``, ``deny``, ``ask``, ``edit``; ``reason`` is for the model and short."""
-
-    action: str = "allow"
-    reason: str = ""
-    input: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ path lies outside the workspace. Object ids are the raw 20 bytes git stores in a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 ObjectId: TypeAlias = bytes
 RelPath: TypeAlias = bytes
@@ -59,3 +60,12 @@ class NotCovered:
     reason: str
     size: int = 0
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a call may run: ``allow``, ``deny``, ``ask``, ``edit``; ``reason`` is for the model and short."""
+
+    action: str = "allow"
+    reason: str = ""
+    input: Mapping[str, Any] | None = None

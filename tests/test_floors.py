@@ -23,7 +23,7 @@ FLOORS = {
     "tools": 6,
     "commands": 5,
     "session": 4,
-    "gate": 3,
+    **dict.fromkeys(("gate", "commit", "instructions", "trust"), 3),
     **dict.fromkeys(("store", "watch", "policy"), 2),
     **dict.fromkeys(("hooks", "plumbing"), 1),
     **dict.fromkeys(("types", "faults", "release"), 0),
@@ -31,8 +31,8 @@ FLOORS = {
 
 # What only some may use, and who. A folder stands for all in it.
 LICENCES = {
-    # The child of `run` and the pager need the terminal; everything else is git.
-    "subprocess": ("plumbing/", "terminal/run.py", "terminal/pager.py"),
+    # The child of `run` and the pager need the terminal, a check is whatever its repository names; everything else is git.
+    "subprocess": ("plumbing/", "gate/process.py", "terminal/run.py", "terminal/pager.py"),
     "os.environ": ("runtime/", "terminal/main.py"),  # the process's own entry, which hands it on
     "print": ("terminal/",),
     "rich": ("terminal/",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,9 @@ class BadSettings(SafetyError):
 class Settings:
     """The settings in effect; a key of the file such as ``run.quiet_s`` is the attribute ``run_quiet_s``.
 
-    ``warnings`` are sentences about keys that are unknown or not allowed where they stand.
+    ``agents_md_names`` empty stands for the usual names. ``hooks`` and ``hook_options`` are the user's tables as written,
+    ``project_hooks`` is the project's; what they may hold is decided where they are used. ``warnings`` are sentences about keys that
+    are unknown or not allowed where they stand.
     """
 
     fail_closed: bool = False
@@ -39,6 +41,33 @@ class Settings:
     store_min_free_percent: int = 5
     store_keep_days: int = 30
     store_keep_operations: int = 2000
+    hooks: Mapping[str, Any] = field(default_factory=dict)
+    hook_options: Mapping[str, Any] = field(default_factory=dict)
+    project_hooks: Mapping[str, Any] = field(default_factory=dict)
+    gate_enabled: str = "auto"
+    gate_backend: str = "auto"
+    gate_command: tuple[str, ...] = ()
+    gate_timeout_s: float = 120
+    gate_max_attempts: int = 3
+    gate_preexisting: str = "warn"
+    gate_skip: tuple[str, ...] = ()
+    gate_allow_partial: bool = False
+    gate_max_message_chars: int = 6000
+    autocommit_enabled: bool = False
+    autocommit_trailer: str = "assisted-by"
+    autocommit_protected_branches: str = "warn"
+    autocommit_detached: str = "notice"
+    autocommit_sign: str = "user"
+    autocommit_submodules: bool = False
+    autocommit_message_command: tuple[str, ...] = ()
+    trust_default: str = "ask"
+    agents_md_enabled: str = "auto"
+    agents_md_names: tuple[str, ...] = ()
+    agents_md_event_max_kb: int = 12
+    agents_md_session_max_kb: int = 32
+    agents_md_walk_above_root: bool = False
+    screening_invisible: bool = True
+    screening_phrases: bool = False
     run_quiet_s: float = 10
     watch_enabled: str | bool = "auto"
     daemon_enabled: bool = True
@@ -49,14 +78,48 @@ class Settings:
 
 
 #: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
-LATER = ("hooks", "hook_options", "gate", "autocommit", "trust", "guard", "agents_md", "screening")
+LATER = ("guard",)
+#: Tables that are read elsewhere, kept as written.
+TABLES = ("hooks", "hook_options")
 _LOWER_IS_STRICTER = (
     "snapshots.max_file_mib",
     "snapshots.max_call_mib",
     "snapshots.ignored_max_kib",
     "store.max_mib",
     "store.keep_days",
+    "gate.timeout_s",
+    "gate.max_attempts",
+    "gate.max_message_chars",
+    "agents_md.event_max_kb",
+    "agents_md.session_max_kb",
 )
+#: Words a key may have, the strictest last; a project may only go on in that direction.
+_WORDS = {
+    "gate.enabled": ("off", "auto", "on"),
+    "gate.backend": ("auto", "command", "prek", "pre-commit", "lefthook", "hook"),
+    "gate.preexisting": ("warn", "block"),
+    "autocommit.protected_branches": ("allow", "branch", "warn", "refuse"),
+    "autocommit.detached": ("allow", "notice"),
+    "autocommit.sign": ("never", "user", "require"),
+    "trust.default": ("trusted", "ask", "untrusted"),
+    "agents_md.enabled": ("on", "auto", "off"),
+}
+_NEVER_A_PROJECTS = ("gate.backend", "gate.command", "autocommit.message_command", "trust.default")
+#: Switches that a project may throw in one direction only: towards this value.
+_STRICT_SWITCHES = {
+    "fail_closed": True,
+    "gate.allow_partial": False,
+    "autocommit.enabled": False,
+    "autocommit.submodules": False,
+    "agents_md.walk_above_root": False,
+    "screening.invisible": True,
+    "screening.phrases": True,
+}
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    item.name: item.default_factory() if item.default_factory is not MISSING else item.default for item in fields(Settings)
+}
 
 
 def settings_file(environ: Mapping[str, str]) -> Path:
@@ -83,16 +146,39 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
             if not name:
                 continue
             checked = _checked(key, value, project)
-            current = values.get(name, getattr(Settings, name))
-            if key == "fail_closed" and checked is True:
-                values[name] = True
-            elif (
-                key in _LOWER_IS_STRICTER and checked <= current or key == "snapshots.skip_dirs" and set(current) <= set(checked)
-            ):
+            current = values.get(name, _DEFAULTS[name])
+            if _is_tighter(key, current, checked):
                 values[name] = checked
             elif checked != current:
                 warnings.append(f"{project}: {key} may only be tightened by a project; ignored")
+        values["project_hooks"] = _table(_read(project), "hooks", project)
+    for table in TABLES:
+        values[table] = _table(_read(path), table, path)
     return Settings(**values, warnings=tuple(warnings))
+
+
+def _is_tighter(key: str, current: Any, new: Any) -> bool:
+    """Whether a project may set the key so: what it sets is nowhere laxer than what is in effect."""
+    if key in _NEVER_A_PROJECTS:
+        return False
+    if key in _LOWER_IS_STRICTER:
+        return bool(new <= current)
+    if key in _STRICT_SWITCHES:
+        return bool(new == _STRICT_SWITCHES[key])
+    if key in _WORDS:
+        return _WORDS[key].index(new) >= _WORDS[key].index(current)
+    if key == "snapshots.skip_dirs":
+        return set(current) <= set(new)
+    if key == "gate.skip":
+        return set(new) <= set(current)
+    return key == "agents_md.names"
+
+
+def _table(raw: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    value = raw.get(name, {})
+    if not isinstance(value, dict):
+        raise BadSettings(f"{path}: {name} has the wrong type: {value!r}", f"$EDITOR {path}")
+    return value
 
 
 def fails_closed(environ: Mapping[str, str]) -> bool:
@@ -120,7 +206,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _flat(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in raw.items():
-        if not prefix and key in LATER:
+        if not prefix and key in (*LATER, *TABLES):
             continue
         if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{key}."))
@@ -133,15 +219,17 @@ def _known(key: str, warnings: list[str], path: Path) -> str | None:
     name = key.replace(".", "_")
     if key.split(".")[0] in LATER:
         return None
-    if name == "warnings" or name not in {item.name for item in fields(Settings)}:
+    if name in ("warnings", "project_hooks") or name not in _DEFAULTS:
         warnings.append(f"{path}: unknown key {key!r}")
         return None
     return name
 
 
 def _checked(key: str, value: Any, path: Path) -> Any:
-    default = getattr(Settings, key.replace(".", "_"))
-    if isinstance(default, tuple):
+    default = _DEFAULTS[key.replace(".", "_")]
+    if key in _WORDS:
+        fine = value in _WORDS[key]
+    elif isinstance(default, tuple):
         fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
         value = tuple(value) if fine else value
     elif isinstance(default, bool):

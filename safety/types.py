@@ -64,8 +64,12 @@ class NotCovered:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a call may run: ``allow``, ``deny``, ``ask``, ``edit``; ``reason`` is for the model and short."""
+    """Whether a call may run: ``allow``, ``deny``, ``ask``, ``edit``; ``reason`` is for the model and short.
+
+    ``unrecoverable``: what the call would lose, nothing brings back. Only a person's answer to this one question allows it.
+    """
 
     action: str = "allow"
     reason: str = ""
     input: Mapping[str, Any] | None = None
+    unrecoverable: bool = False

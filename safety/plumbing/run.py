@@ -1,8 +1,9 @@
-"""Starts git, in one of two environments, in its own process group, with a deadline.
+"""Starts git, in one of three environments, in its own process group, with a deadline.
 
 *Store* calls act on a repository of ours by explicit ``GIT_DIR`` and read no configuration but the store's own. *User* calls
 act on the user's repository by ``git -C root``, never by ``GIT_DIR``: that would skip git's ownership check. They keep the user's
-system and global configuration (``safe.directory``, excludes, identity) and override what makes a read run a program.
+system and global configuration (``safe.directory``, excludes, identity) and override what makes a read run a program. *Owner* calls
+make a commit the user will see: as user calls, but their hooks, their signing and their ``GIT_AUTHOR_*`` and ``GIT_COMMITTER_*`` count.
 
 Nothing here reads ``os.environ``; the base environment is handed in. Every ``GIT_*`` of it is dropped, because a git hook or an
 editor leaves ``GIT_DIR`` and ``GIT_INDEX_FILE`` behind, and they would point us at another repository.
@@ -54,6 +55,10 @@ STORE_ENVIRONMENT: Mapping[str, str] = {
 
 # Where the user keeps the configuration is the user's business; all else named GIT_* is another process's leftover.
 USER_PASSED_ON = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+
+# A hook that an owner call runs has the environment that the user's own git would give it, but nobody is asked anything.
+OWNER_PASSED_ON = ("GIT_AUTHOR_", "GIT_COMMITTER_")
+OWNER_ENVIRONMENT: Mapping[str, str] = {"GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0"}
 
 FIXED_SETTINGS = (
     "core.fsmonitor=false",
@@ -160,10 +165,11 @@ class Running:
         self.process = process
         self._ends_at = time.monotonic() + call.deadline_s
 
-    def wait(self, input: bytes | None = None) -> Completed:
+    def wait(self, input: bytes | None = None, *, grace_s: float = 0) -> Completed:
         """Feeds ``input``, closes standard input, and gives the result.
 
         Raises GitTimeout when the deadline (counted from the start) has passed, GitError for an exit code that was not allowed.
+        A git that is not waited for to its end is killed; one that holds locks wants ``grace_s`` seconds to take them along.
         """
         left_s = max(self._ends_at - time.monotonic(), 0.001)
         try:
@@ -171,7 +177,7 @@ class Running:
         except subprocess.TimeoutExpired:
             raise _timeout(self._call) from None
         finally:
-            self.kill()
+            self._end(grace_s)
         return self._call.judge(Completed(self.process.returncode, out or b"", err or b""))
 
     def kill(self) -> None:
@@ -184,9 +190,18 @@ class Running:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self.kill()
 
+    def _end(self, grace_s: float) -> None:
+        if grace_s and self.process.returncode is None:
+            self.process.terminate()
+            try:
+                self.process.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                pass
+        self.kill()
+
 
 class Git:
-    """Runs git with one of two environments, both made once from ``base_env`` (the process environment, handed in by runtime)."""
+    """Runs git with one of three environments, all made once from ``base_env`` (the process environment, handed in by runtime)."""
 
     def __init__(self, base_env: Mapping[str, str]) -> None:
         self.base_env = base_env
@@ -194,6 +209,8 @@ class Git:
         passed_on = {name: base_env[name] for name in USER_PASSED_ON if name in base_env}
         self._store_env: dict[str, str | bytes] = {**kept, **FIXED_ENVIRONMENT, **STORE_ENVIRONMENT}
         self._user_env: dict[str, str | bytes] = {**kept, **passed_on, **FIXED_ENVIRONMENT}
+        own = {name: value for name, value in base_env.items() if name.startswith(OWNER_PASSED_ON)}
+        self._owner_env: dict[str, str | bytes] = {**kept, **passed_on, **own, **OWNER_ENVIRONMENT}
         self._search = base_env.get("PATH", os.defpath)
         self._store_prefix: tuple[bytes, ...] = ()
         self._user_prefix: tuple[bytes, ...] = ()
@@ -245,6 +262,36 @@ class Git:
         Raises as ``store`` does.
         """
         return _run(self._user_call(root, args, deadline_s, ok if check else None, extra_env), input)
+
+    def owner(
+        self,
+        root: bytes,
+        args: Sequence[Argument],
+        *,
+        input: bytes | None = None,
+        deadline_s: float = 60,
+        check: bool = True,
+        ok: tuple[int, ...] = (0,),
+        extra_env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Like ``user``, but the user's hooks, signing, author and committer count, and a hook finds the user's environment.
+
+        For the steps of a commit that the user will see. No editor opens and nothing is asked on a terminal.
+        """
+        return _run(self._owner_call(root, args, deadline_s, ok if check else None, extra_env), input)
+
+    def start_owner(
+        self,
+        root: bytes,
+        args: Sequence[Argument],
+        *,
+        deadline_s: float = 60,
+        check: bool = True,
+        ok: tuple[int, ...] = (0,),
+        extra_env: Mapping[str, str] | None = None,
+    ) -> Running:
+        """Like ``owner``, but only started."""
+        return _start(self._owner_call(root, args, deadline_s, ok if check else None, extra_env))
 
     def start_store(
         self,
@@ -345,13 +392,27 @@ class Git:
     ) -> _Call:
         if not self._user_prefix:
             self._user_prefix = (self.program(), *_settings(FIXED_SETTINGS))
-        env = dict(self._user_env)
-        parent = os.path.dirname(os.path.realpath(root))
-        if parent and b":" not in parent:  # the list of ceilings has no way to write a colon
-            env["GIT_CEILING_DIRECTORIES"] = parent
-        env.update(extra or {})
         argv = (self._user_prefix[0], b"-C", root, *self._user_prefix[1:], *_encoded(args))
-        return _Call(argv, _verb(args), env, b"/", deadline_s, ok)
+        return _Call(argv, _verb(args), {**self._user_env, **_ceiling(root), **(extra or {})}, b"/", deadline_s, ok)
+
+    def _owner_call(
+        self,
+        root: bytes,
+        args: Sequence[Argument],
+        deadline_s: float,
+        ok: tuple[int, ...] | None,
+        extra: Mapping[str, str] | None,
+    ) -> _Call:
+        # No -c: git hands those on to all that a hook starts.
+        argv = (self.program(), b"-C", root, *_encoded(args))
+        return _Call(argv, _verb(args), {**self._owner_env, **_ceiling(root), **(extra or {})}, b"/", deadline_s, ok)
+
+
+def _ceiling(root: bytes) -> dict[str, str | bytes]:
+    """What makes discovery stop at ``root``."""
+    parent = os.path.dirname(os.path.realpath(root))
+    # The list of ceilings has no way to write a colon.
+    return {"GIT_CEILING_DIRECTORIES": parent} if parent and b":" not in parent else {}
 
 
 def _settings(settings: Sequence[str]) -> tuple[bytes, ...]:

@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from safety.faults import SafetyError
+from safety.hooks.caller import Outcome, call_hooks, merge
+from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
+from safety.hooks.message import Message
+from safety.hooks.registry import HookRegistry
 from safety.policy.reading import reads_only
 from safety.store import registry
 from safety.store.anchors import rebuild_anchor
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
-from safety.store.capture import Draft, declared, everything
+from safety.store.capture import Draft, after_apply, declared, everything
 from safety.store.fsck import repair_head
 from safety.store.journal import journal_file
 from safety.store.lock import hold
@@ -72,6 +76,10 @@ class TurnStart:
     notices: tuple[str, ...] = ()
 
 
+class ToolFailed(Exception):
+    """What a tool of a host failed with, as text."""
+
+
 @dataclass(frozen=True)
 class Feedback:
     """A text that goes back to the agent instead of ending the turn."""
@@ -93,7 +101,12 @@ class Session:
     agent: Mapping[str, str] = field(default_factory=dict)
     run_parent: str = ""
     on_progress: Callable[[str, int, int], None] | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    config_folder: bytes = b""
+    hooks: HookRegistry = field(default_factory=HookRegistry)
     notices: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    told_folders: set[bytes] = field(default_factory=set)
     _generation: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -101,23 +114,94 @@ class Session:
 
     # -- what hosts call -------------------------------------------------------------------------------------------------------
 
-    def turn_start(self, prompt: str = "", *, scan: bool = True) -> TurnStart:
-        """Opens a turn; what changed since the last one is recorded as the user's.
+    def turn_start(self, prompt: str = "") -> TurnStart:
+        """Opens a turn; what changed since the last one is recorded as the user's."""
+        self._trigger(HookType.TURN_PRE, prompt=prompt)
+        return TurnStart(messages=self.take_messages())
+
+    def pre(self, call: Call) -> Decision:
+        """What comes before a tool call: the snapshot first, then whoever may refuse it, so that the guard knows what is held.
+
+        Opens a turn if none is open.
+        """
+        decision = self._trigger(HookType.TOOL_EXECUTE_PRE, ToolExecutePreData(None, self._workspace, call)).decision
+        if decision.action != "deny" and self.hooks.get_hooks(HookType.TOOL_CONFIRM):
+            decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, call, None, self._workspace).decision)
+        return decision
+
+    def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
+        """What comes after a tool call, whether it worked or not: the snapshot, and whoever looks at the result."""
+        texts = () if result is None else (Message("system", result),)
+        fault = None if error is None else ToolFailed(error)
+        self._trigger(HookType.TOOL_EXECUTE_POST, ToolExecutePostData(None, self._workspace, call, texts, fault))
+
+    def turn_end(self) -> Feedback | None:
+        """Ends the turn; twice is once. Gives what goes back to the agent instead, and the turn then stays open."""
+        if self._guarded(lambda: self.sessions.load(self.id).is_open, False):
+            decision = self._trigger(HookType.TURN_POST).decision
+            if decision.action == "deny":
+                self._guarded(self._continue, None)
+                return Feedback(decision.reason)
+        self.close_turn(scan=False)
+        return None
+
+    def close_turn(self, *, scan: bool = True) -> None:
+        """The engine's part of a turn's end; nobody else is asked. ``scan`` False: what changed since the last call is recorded."""
+        self._guarded(lambda: self._end_turn(scan), None)
+        try:
+            self.tidy()
+        except (SafetyError, OSError) as fault:
+            self.notices.append(f"git-safety: the store could not be tidied: {fault}")
+
+    def cwd_changed(self, old: bytes, new: bytes) -> None:
+        """The agent's folder changed; equal folders stand for a start there. `take_messages` has what the model should know."""
+        self._trigger(HookType.CWD_CHANGED, old_cwd=os.fsdecode(old), new_cwd=os.fsdecode(new))
+
+    def started(self, cwd: bytes) -> None:
+        """A conversation begins in ``cwd``. `take_messages` has what the model should know."""
+        self._trigger(HookType.SESSION_START, workspace=Path(os.fsdecode(cwd)))
+
+    def end(self, *, scan: bool = True) -> None:
+        """The conversation is over: an open turn is ended, and of a finished ``run`` nothing but the log stays.
+
+        What would have gone back to the agent is told to the user.
+        """
+        feedback = None if self.is_run else self.turn_end()
+        if feedback is not None:
+            self.notices.append(feedback.reason)
+        self.close_turn(scan=scan)
+        if self.is_run:
+            self.sessions.drop(self.id)
+
+    def _trigger(self, moment: HookType, *args: Any, **fields: Any) -> Outcome:
+        """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user."""
+        outcome = call_hooks(self.hooks, moment, *args, session=self, **fields)
+        self.messages.extend(message.content for message in outcome.messages)
+        self.notices.extend(f"git-safety: {each.hook} failed: {each.detail or each.kind}" for each in outcome.failures)
+        return outcome
+
+    # -- what the bundles carry out --------------------------------------------------------------------------------------------
+
+    def open_turn(self, prompt: str = "", *, scan: bool = True) -> None:
+        """The engine's part of a turn's start. The turn that our own feedback sent back to the agent is still the same one.
 
         ``scan`` False: the agent never stopped, what changed since its last call's end belongs to the next call.
         """
 
-        def work() -> TurnStart:
+        def work() -> None:
             state = self.sessions.load(self.id)
+            if state.is_open and state.continued:
+                state.continued = False
+                self._save(state)
+                return
             if state.is_open:
                 self._close_turn(state, scan=scan)
             self._open_turn(state, prompt, scan=scan)
-            return TurnStart()
 
-        return self._guarded(work, TurnStart())
+        self._guarded(work, None)
 
-    def pre(self, call: Call, prompt: str = "", *, scan: bool = True) -> Decision:
-        """The state before a tool call; opens a turn (for ``prompt``) if none is. ``scan`` as for ``turn_start``.
+    def capture_before(self, call: Call, prompt: str = "", *, scan: bool = True) -> Decision:
+        """The engine's part of PRE: the state before a tool call; opens a turn (for ``prompt``) if none is. ``scan`` as for ``open_turn``.
 
         Denies only what could not be protected under ``fail_closed``.
         """
@@ -142,7 +226,7 @@ class Session:
             declared_text = None if paths is None else [path.decode("latin-1") for path in paths]
             command = call.input.get("command")
             state.pending[call.id] = Pending(
-                call.id, state.calls, call.tool, _digest(call.input), _summary(call), declared_text, self.now_ms(),
+                call.id, state.calls, call.tool, digest(call.input), _summary(call), declared_text, self.now_ms(),
                 command=command if isinstance(command, str) and len(command) <= LONGEST_JUDGED else "",
             )  # fmt: skip
             self._save(state)
@@ -150,42 +234,88 @@ class Session:
 
         return self._guarded(work, failed)
 
-    def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
-        """The state after a tool call: what changed since is the call's own."""
+    def capture_after(self, call: Call, error: str | None = None) -> None:
+        """The engine's part of POST: what changed since PRE is the call's own."""
         self._guarded(lambda: self._post(call, error), None)
 
-    def turn_end(self, *, scan: bool = True) -> Feedback | None:
-        """Closes the turn; twice is once. What changed after the last call's end is recorded as unattributed.
-
-        ``scan`` False: the last call has ended just now, there was no time for anything else.
-        """
+    def settle_turn(self) -> None:
+        """Late calls lose their claim, and what changed since the last call's end is recorded, before anybody judges the turn."""
 
         def work() -> None:
             state = self.sessions.load(self.id)
             if state.is_open:
-                self._close_turn(state, scan=scan)
+                self._settle_turn(state)
 
         self._guarded(work, None)
-        try:
-            self.tidy()
-        except (SafetyError, OSError) as fault:
-            self.notices.append(f"git-safety: the store could not be tidied: {fault}")
-        return None
 
-    def cwd_changed(self, old: bytes, new: bytes) -> list[str]:
-        """Messages for the model when its folder changed; none yet."""
-        return []
+    def record_own(
+        self, kind: str, turn: int, paths: tuple[bytes, ...] | None, *, members: Sequence[bytes] = (), summary: str = ""
+    ) -> bool:
+        """Records what a check (``gate``: these paths) or a commit of ours (``commit``: the git state of these members) has just changed.
 
-    def end(self, *, scan: bool = True) -> None:
-        """The conversation is over: an open turn is closed, and of a finished ``run`` nothing but the log stays."""
-        self.turn_end(scan=scan)
-        if self.is_run:
-            self.sessions.drop(self.id)
+        It is part of the turn, so that ``undo`` takes it back with the rest. Gives whether anything had changed. Raises SafetyError.
+        """
+        with self.locked(), self._system_errors():
+            before = self._before()
+            draft = after_apply(self.place, before, (), members) if paths is None else declared(self.place, before, paths)
+            if not draft.is_change:
+                draft.settle()
+                return False
+            state = self.sessions.load(self.id)
+            agent = dict(self.agent or state.agent)
+            self._append(
+                draft, Record(self.new_id(), kind, kind, session=self.id, agent=agent, turn=turn, scope=paths, summary=summary)
+            )
+            return True
 
     @property
     def is_run(self) -> bool:
         """Whether this process is the agent, so that its death ends the call."""
         return self.id.startswith(RUN_PREFIX)
+
+    @property
+    def conversations(self) -> Sessions:
+        """What belongs to a conversation wherever it works: the instruction files that its model was given."""
+        return Sessions(self.place.home / "conversations")
+
+    def keep_instructions(self, loaded: Mapping[str, Any]) -> None:
+        """Remembers which instruction files the model was given."""
+
+        def work() -> None:
+            state = self.conversations.load(self.id)
+            if state.instructions != loaded:
+                state.instructions, state.heard_ms = dict(loaded), self.now_ms()
+                self.conversations.save(state)
+
+        self._guarded(work, None)
+
+    def agent_changed(self) -> frozenset[bytes]:
+        """Absolute paths that an agent has changed in the newest turn here: it is not to trust its own rules."""
+        from safety.store.history import owned_by, pieces
+
+        number = self.sessions.load(self.id).turn
+        found = pieces(self.log, owned_by(self.log, number), number, None) if number else []
+        return frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
+
+    def distrust(self, root: bytes) -> str:
+        """Why the checks and hooks of the repository at ``root`` must not run, as a sentence for the user; empty where they may."""
+        return ""
+
+    def taint(self, why: str) -> None:
+        """Remembers for the rest of the turn that a tool's output was flagged."""
+
+        def work() -> None:
+            state = self.sessions.load(self.id)
+            state.taint = why
+            self._save(state)
+
+        self._guarded(work, None)
+
+    def take_messages(self) -> tuple[str, ...]:
+        """Texts for the model that have gathered, in order, each once."""
+        taken = tuple(dict.fromkeys(self.messages))
+        self.messages.clear()
+        return taken
 
     def take_notices(self) -> list[str]:
         """Texts for the user that have gathered, each once."""
@@ -221,6 +351,10 @@ class Session:
         """Nothing to give back yet: a session assumes no process."""
 
     # -- what commands use -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _workspace(self) -> Path:
+        return Path(os.fsdecode(self.root))
 
     @property
     def sessions(self) -> Sessions:
@@ -383,6 +517,7 @@ class Session:
         numbers = [other.turn for other in self.sessions.all()]
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
         state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
+        state.continued, state.checks, state.taint = False, {}, ""
         state.started_ms = self.now_ms()
         state.pending.clear()
         self._save(state)
@@ -464,8 +599,16 @@ class Session:
         owners = settle_owners(pairs)
         return {item.id: owners[item.id] for item in group}
 
+    def _continue(self) -> None:
+        state = self.sessions.load(self.id)
+        state.continued = True
+        self._save(state)
+
     def _close_turn(self, state: SessionState, *, scan: bool = True) -> None:
-        """Late calls lose their claim, what changed since the last end is recorded, and the turn gets its closing record."""
+        self._settle_turn(state, scan=scan)
+        self._write_end(state)
+
+    def _settle_turn(self, state: SessionState, *, scan: bool = True) -> None:
         for call_id in list(state.pending):
             state.finish(call_id, "late")
         late = bool(state.pending)
@@ -473,8 +616,16 @@ class Session:
         self.sessions.save(state)
         if scan or late:
             self._checkpoint(None, state)
+
+    def _end_turn(self, scan: bool) -> None:
+        state = self.sessions.load(self.id)
+        if state.is_open:
+            self._close_turn(state, scan=scan)
+
+    def _write_end(self, state: SessionState) -> None:
+        """The turn gets its closing record, and what it wrote is made durable."""
         self._close_record(state)
-        state.is_open = False
+        state.is_open = state.continued = False
         self._save(state)
         self._note_witness()
         self.place.odb.sync()
@@ -540,7 +691,8 @@ class Session:
             stamp.touch()
         if age_ms >= TIDY_EVERY_MS or store_size(self.place.store_dir).own_bytes > rules.max_bytes:
             tidy(self.place.git, self.place.odb, rules, self.now_ms())
-            self.sessions.drop_older_than(self.now_ms() - rules.max_age_ms)
+            for kept in (self.sessions, self.conversations):
+                kept.drop_older_than(self.now_ms() - rules.max_age_ms)
             stamp.touch()
 
     @property
@@ -578,7 +730,7 @@ def captured_paths(place: Place, call: Call) -> tuple[bytes, ...] | None:
     return tuple(found)
 
 
-def _digest(tool_input: Mapping[str, Any]) -> str:
+def digest(tool_input: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(tool_input, sort_keys=True, default=str).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -173,3 +173,39 @@ class StoreArgs:
     keep_operations: int | None = None
     max_mib: int | None = None
     dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitArgs:
+    """``handle``: only that turn's change; empty: what the newest conversation changed since its last commit of ours.
+
+    ``message`` empty: made from the turn. ``judged``: do not run the checks; ``checked``: they have run and passed.
+    ``include_mine``: also your own hunks in the files the agent changed. ``session``: whose change, None the newest conversation's.
+    """
+
+    handle: str = ""
+    message: str = ""
+    judged: bool = False
+    checked: bool = False
+    include_mine: bool = False
+    dry_run: bool = False
+    session: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustArgs:
+    """``listing``: all that is trusted, instead of trusting this repository."""
+
+    listing: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntrustArgs:
+    """None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentsArgs:
+    """``session``: whose instruction files, None the newest conversation's."""
+
+    session: str | None = None

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from safety.plumbing.odb import ObjectStore
 from safety.plumbing.run import Git
-from safety.runtime.config import Settings, load_settings
+from safety.runtime.config import Settings, load_settings, settings_file
 from safety.session import Session, state_folder
 from safety.store import registry
 from safety.store.oplog import ID_LETTERS, OpLog
 from safety.store.place import Limits, Place
 from safety.store.seed import create_store
+from safety.tools.bundles import load, registry_of
 
 Progress = Callable[[str, int, int], None]
 
@@ -94,6 +95,9 @@ def open_session(
         agent=dict(agent or {}),
         run_parent=environ.get("GIT_SAFETY_RUN", ""),
         on_progress=on_progress,
+        environ=environ,
+        config_folder=os.fsencode(settings_file(environ).parent),
+        hooks=registry_of(load()),
     )
 
 

@@ -10,6 +10,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from safety.store.attribution import OpenCall
 
@@ -36,6 +37,8 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
+    ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
+    ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
     """
 
     session: str
@@ -49,6 +52,10 @@ class SessionState:
     process: str = ""
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
+    continued: bool = False
+    checks: dict[str, Any] = field(default_factory=dict)
+    instructions: dict[str, Any] = field(default_factory=dict)
+    taint: str = ""
 
     def open_calls(self) -> list[OpenCall]:
         return [

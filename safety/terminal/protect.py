@@ -131,13 +131,13 @@ class Protection:
         self._calls += 1
         number = f"{self._session.id}.{self._calls}"
         self._call = Call(number, TOOL, {"command": self._command}, self._cwd, None, self._agent)
-        self._session.pre(self._call, self._command, scan=scan)
+        self._session.capture_before(self._call, self._command, scan=scan)
         self._listen()
 
     def _close_call(self, error: str = "") -> bool:
         """Records what changed; True if this turn changed something, which is then counted."""
         assert self._session is not None and self._call is not None
-        self._session.post(self._call, None, error or None)
+        self._session.capture_after(self._call, error or None)
         self._listen()
         counts = self._session.last_turn_summary()
         if counts is not None:
@@ -205,5 +205,5 @@ class Protection:
         """
         assert self._session is not None
         if self._close_call():
-            self._session.turn_start(self._command, scan=False)
+            self._session.open_turn(self._command, scan=False)
         self._open_call(scan=False)

@@ -297,6 +297,35 @@ def _store_args(ns: argparse.Namespace, typed: Typed) -> a.StoreArgs:
 # -- verbs that read their own words ---------------------------------------------------------------------------------------------
 
 
+def _commit_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument(
+        "handle", nargs="?", default="", metavar="HANDLE", help="only that turn; without it all that is not committed yet"
+    )
+    p.add_argument("-m", "--message", default="", metavar="TEXT", help="the message; without it one is made from the turn")
+    p.add_argument("--include-mine", action="store_true", help="also your own changes in the files that the agent changed")
+    p.add_argument("--dry-run", action="store_true", help="say what would be committed, commit nothing")
+
+
+def _commit_args(ns: argparse.Namespace, typed: Typed) -> a.CommitArgs:
+    return a.CommitArgs(handle=ns.handle, message=ns.message, include_mine=ns.include_mine, dry_run=ns.dry_run)
+
+
+def _trust_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--list", action="store_true", dest="listing", help="list what is trusted")
+
+
+def _trust_args(ns: argparse.Namespace, typed: Typed) -> a.TrustArgs:
+    return a.TrustArgs(listing=ns.listing)
+
+
+def _untrust_args(ns: argparse.Namespace, typed: Typed) -> a.UntrustArgs:
+    return a.UntrustArgs()
+
+
+def _agents_args(ns: argparse.Namespace, typed: Typed) -> a.AgentsArgs:
+    return a.AgentsArgs()
+
+
 def _run_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("-q", "--quiet", action="store_true", help="say nothing at the end")
     p.add_argument("--name", default="", metavar="NAME", help="the name shown in the log (default: run)")
@@ -414,6 +443,27 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "status", "Say what is protected, what undo would take, and how large the store is", _no_options, _status_args, first=True
     ),
+    Verb(
+        "commit",
+        "Commit what the agent changed, and nothing of yours",
+        _commit_options,
+        _commit_args,
+        usage="[HANDLE] [-m TEXT] [--include-mine] [--dry-run]",
+        text="The repository's checks run first, on the agent's files only. What you have staged or changed yourself stays as it is.",
+        examples=(
+            ("git safety commit --dry-run", "what it would hold"),
+            ('git safety commit -m "fix the retry"', "with your words"),
+        ),
+    ),
+    Verb(
+        "trust",
+        "Let this repository's checks run and its instructions reach the agent",
+        _trust_options,
+        _trust_args,
+        usage="[--list]",
+    ),
+    Verb("untrust", "Take that back", _no_options, _untrust_args),
+    Verb("agents", "List the instruction files the agent was given", _no_options, _agents_args),
     Verb(
         "find",
         "Find where a file went: present, changed or gone",

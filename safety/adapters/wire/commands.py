@@ -1,4 +1,4 @@
-"""Commands that a user types into an agent's prompt: ``/undo``, ``/redo``, ``/snapshots``. Carried out here, not by the model."""
+"""Commands that a user types into an agent's prompt: ``/undo``, ``/commit`` and friends. Carried out here, not by the model."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from safety.commands import log, redo, undo
 from safety.commands.args import LogArgs, RedoArgs, UndoArgs
-from safety.commands.report import Ask, LogReport, PathLine, Report, UndoReport, summary
+from safety.commands.report import Ask, LogReport, PathLine, Report, TextReport, UndoReport, summary
 from safety.faults import SafetyError
 from safety.session import Session
 from safety.store.history import turns
+from safety.tools.bundles import commands_of, load
+from safety.tools.spec import in_session
 
 SHOWN_TURNS = 10
 SHOWN_LINES = 20
@@ -34,16 +36,18 @@ def carry_out(session: Session, prompt: str) -> Done | None:
     """Does what the prompt says, if it is a command of ours; else None. A command that failed tells why."""
     words = prompt.split()
     name = words[0][1:] if words and words[0].startswith("/") else ""
+    known = {**commands_of(load()), **_COMMANDS}
     if name in _LATER:
-        return Done((f"git-safety: /{name} does not exist yet; there are {', '.join('/' + known for known in _COMMANDS)}",))
-    if name not in _COMMANDS:
+        return Done((f"git-safety: /{name} does not exist yet; there are {', '.join('/' + one for one in sorted(known))}",))
+    if name not in known:
         return None
     try:
-        report = _COMMANDS[name](session, words[1:])
+        with in_session(session):
+            report = known[name](session, words[1:])
     except SafetyError as error:
         hint = f" ({error.hint})" if error.hint else ""
         return Done((f"git-safety: {error.message}{hint}",))
-    lines = list(_text(report))
+    lines = list(_text(report)) or ["Done."]
     told = isinstance(report, UndoReport) and not report.nothing
     return Done((*report.notices, "\n".join(lines)), (f"git-safety: the user typed /{name}. {lines[0]}",) if told else ())
 
@@ -84,7 +88,7 @@ def _words(words: Sequence[str], usage: str, kinds: Sequence[str]) -> dict[str, 
 
 
 _COMMANDS: Mapping[str, Callable[[Session, Sequence[str]], Report]] = {"undo": _undo, "redo": _redo, "snapshots": _snapshots}
-_LATER = frozenset({"commit", "restore", "snapshot", "trust", "untrust"})
+_LATER = frozenset({"restore", "snapshot", "trust", "untrust"})
 
 
 # -- reports as plain text ---------------------------------------------------------------------------------------------------
@@ -96,6 +100,8 @@ def _text(report: Report) -> Iterator[str]:
         yield from _undo_text(report)
     elif isinstance(report, LogReport):
         yield from _log_text(report)
+    elif isinstance(report, TextReport):
+        yield from report.lines
     elif isinstance(report, Ask):
         yield f"{report.question} To do it: {report.command}"
 

@@ -107,6 +107,7 @@ def respond(raw: bytes, environ: Mapping[str, str]) -> Answer:
         session = open_session(event.cwd, event.session_id, environ, agent=event.agent)
         try:
             answer = _EVENTS[event.name](session, event)
+            answer.tell("messages", session.take_messages())
             answer.tell("notices", session.take_notices())
         finally:
             session.close()
@@ -142,6 +143,7 @@ def _write(answer: Answer, stdout: BinaryIO, stderr: TextIO) -> int:
 
 
 def _session_start(session: Session, event: Event) -> Answer:
+    session.started(event.cwd)
     return Answer()
 
 
@@ -184,9 +186,8 @@ def _tool_post(session: Session, event: Event) -> Answer:
 
 
 def _cwd_changed(session: Session, event: Event) -> Answer:
-    answer = Answer()
-    answer.tell("messages", session.cwd_changed(event.old_cwd, event.new_cwd))
-    return answer
+    session.cwd_changed(event.old_cwd, event.new_cwd)
+    return Answer()
 
 
 def _turn_post(session: Session, event: Event) -> Answer:

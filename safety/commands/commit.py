@@ -1,0 +1,186 @@
+"""``commit``: HEAD and what the agent changed, hunk by hunk, and nothing of the user's ([gate] B4, B5)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from safety.commands.args import CommitArgs
+from safety.commands.check import judge
+from safety.commands.pending import Pending, pending
+from safety.commands.report import Hint, Report, TextReport
+from safety.commit.make import make_commit
+from safety.commit.message import default_message
+from safety.commit.plan import plan_commit
+from safety.commit.values import CommitPlan, CommitResult, CommitSettings, Side, Step
+from safety.policy import secrets
+from safety.session import Session
+from safety.store.history import Turn, parse_handle, turns
+from safety.store.oplog import UnknownHandle
+from safety.store.snapshot import Snapshot
+from safety.types import PathState, Present
+
+MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Done:
+    """``told``: sentences for the user. ``feedback``: what goes back to the model. ``code``: the command line's exit code."""
+
+    told: tuple[str, ...] = ()
+    feedback: str = ""
+    code: int = 0
+    hints: tuple[Hint, ...] = ()
+    data: Mapping[str, object] | None = None
+
+
+def run(session: Session, args: CommitArgs) -> Report:
+    """Gives a TextReport; exit code 1 where the commit was refused, 3 where something was left out, 4 where there is nothing to commit.
+
+    Raises SafetyError.
+    """
+    done = commit(session, args)
+    return TextReport(root=session.root, lines=done.told, hints=done.hints, exit_code=done.code, data=done.data)
+
+
+def commit(session: Session, args: CommitArgs) -> Done:
+    """Commits in each repository that the agent changed. The repository's checks run first, unless ``args.judged``."""
+    with session.locked():
+        head = session.refresh() if not session.open_turns() else session.log.head()
+    number = _number(session, args.handle)
+    newest = next((turn for turn in turns(session.log) if _is_wanted(turn, args.session, number)), None)
+    if head is None or newest is None:
+        return Done(("Nothing to commit: no agent has changed anything here.",), code=4)
+    if not args.judged and not args.dry_run:
+        verdict = judge(session, args.session, turn=number)
+        if verdict.blocks:
+            return Done((*verdict.notices, "Nothing was committed."), verdict.feedback, 1)
+        args = replace(args, checked=verdict.ran)
+        head = session.log.head() or head
+    told: list[str] = []
+    codes, feedback, made = [], [], []
+    for place in pending(session, args.session, Snapshot(session.log.odb, head.tree), number):
+        done = _commit_one(session, args, place, newest)
+        told += done.told
+        codes.append(done.code)
+        feedback.append(done.feedback)
+        made.append(done.data)
+    if not told:
+        return Done(("Nothing to commit: what the agent changed is committed or undone.",), code=4)
+    code = next((code for code in (1, 3, 0) if code in codes), 4)
+    hints = (Hint("Take it back", "git safety undo"),) if any(entry and entry.get("commit") for entry in made) else ()
+    return Done(tuple(told), "\n\n".join(filter(None, feedback)), code, hints, {"commits": [entry for entry in made if entry]})
+
+
+def _is_wanted(turn: Turn, wanted: str | None, number: int) -> bool:
+    return turn.number == number if number else wanted in (None, turn.session)
+
+
+def _number(session: Session, handle: str) -> int:
+    """The turn that a handle names, 0 for none. Raises UnknownHandle."""
+    if not handle:
+        return 0
+    numbers = parse_handle(handle)
+    if numbers is None or not any(turn.number == numbers[0] for turn in turns(session.log)):
+        raise UnknownHandle(f"there is no turn {handle} in this workspace", "git safety log")
+    return numbers[0]
+
+
+def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) -> Done:
+    refusal = session.distrust(place.root)
+    if refusal:
+        return Done((refusal,), code=1)
+    settings = settings_of(session)
+    plan = plan_commit(
+        session.place.git,
+        place.root,
+        [Step(step.path, _side(session, step.before), _side(session, step.after)) for step in place.steps],
+        settings,
+        include_mine=args.include_mine,
+        scanner=secrets,
+    )
+    left = [(item.path, item.reason) for item in plan.left_out] + place.left_out
+    if plan.refusal or not plan.paths or args.dry_run:
+        return _not_made(plan, left, args.dry_run)
+    agent = dict(session.agent or session.sessions.load(turn.session).agent)
+    message = args.message or default_message(plan, turn.prompt)
+    result = make_commit(session.place.git, plan, message, agent, pre_commit_ran=args.checked)
+    if result.status == "committed":
+        session.record_own("commit", turn.number, None, members=(place.member,), summary=result.subject)
+    return _made(result, left)
+
+
+def _side(session: Session, state: PathState) -> Side | None:
+    """What git would see of a path."""
+    if not isinstance(state, Present) or state.kind == "dir":
+        return None
+    mode = 0o120000 if state.kind == "link" else 0o100755 if state.mode & 0o100 else 0o100644
+    return Side(mode, session.log.odb.blob(state.oid))
+
+
+def _not_made(plan: CommitPlan, left: list[tuple[bytes, str]], dry_run: bool) -> Done:
+    told = list(plan.notices)
+    if plan.refusal:
+        told.append(f"Nothing was committed: {plan.reason}" + (f" ({plan.hint})" if plan.hint else ""))
+    elif plan.paths and dry_run:
+        told.append(f"Would commit {len(plan.paths)} {'file' if len(plan.paths) == 1 else 'files'}: {_names(plan.paths)}")
+    told += _left_lines(left)
+    code = 1 if plan.refusal else 3 if left and plan.paths else 0 if plan.paths else 4
+    return Done(tuple(told), code=code, data={"paths": [_text(path) for path in plan.paths], "left_out": _left_data(left)})
+
+
+def _made(result: CommitResult, left: list[tuple[bytes, str]]) -> Done:
+    told = list(result.notices)
+    feedback, code = "", 1
+    if result.status == "committed":
+        count = len(result.paths)
+        told.append(
+            f"Committed {result.oid[:7]} {result.subject!r}, {count} {'file' if count == 1 else 'files'}: {_names(result.paths)}"
+        )
+        code = 3 if left else 0
+    elif result.status == "nothing":
+        code = 4
+    else:
+        told.append(f"Nothing was committed: {result.text}" + (f" ({result.hint})" if result.hint else ""))
+        feedback = result.text if result.status == "hook_failed" else ""
+    told += _left_lines(left)
+    data = {
+        "commit": result.oid if result.status == "committed" else "",
+        "status": result.status,
+        "paths": [_text(path) for path in result.paths],
+        "left_out": _left_data(left),
+    }
+    return Done(tuple(told), feedback, code, data=data)
+
+
+def _left_lines(left: list[tuple[bytes, str]]) -> list[str]:
+    return [f"not committed: {_text(path)}, {reason}" for path, reason in left[:MOST_NAMED]] + (
+        [f"not committed: {len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []
+    )
+
+
+def _left_data(left: list[tuple[bytes, str]]) -> list[list[str]]:
+    return [[_text(path), reason] for path, reason in left]
+
+
+def _names(paths: tuple[bytes, ...]) -> str:
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return ", ".join(_text(path) for path in paths[:MOST_NAMED]) + more
+
+
+def _text(path: bytes) -> str:
+    return os.fsdecode(path)
+
+
+def settings_of(session: Session) -> CommitSettings:
+    """The settings ``autocommit.*`` in effect."""
+    given = session.settings
+    return CommitSettings(
+        trailer=given.autocommit_trailer,
+        protected_branches=given.autocommit_protected_branches,
+        detached=given.autocommit_detached,
+        sign=given.autocommit_sign,
+        submodules=given.autocommit_submodules,
+        branch=f"agent/{session.id}"[:60],
+    )

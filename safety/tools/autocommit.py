@@ -1,0 +1,44 @@
+"""The commit at a turn's end, and ``/commit``: HEAD and the agent's change, nothing of the user's. Off unless asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from safety.hooks import priorities
+from safety.hooks.events import HookType
+from safety.session import Session
+from safety.tools.spec import HookSpec, ToolSpec
+from safety.types import Decision
+
+if TYPE_CHECKING:
+    from safety.commands.report import Report
+
+
+def turn_ends(session: Session) -> Iterator[Decision]:
+    if session.is_run or not session.settings.autocommit_enabled:
+        return
+    from safety.commands import commit  # loaded when a commit is due, not for each event
+    from safety.commands.args import CommitArgs
+
+    ran = bool(session.sessions.load(session.id).checks.get("passed"))
+    done = commit.commit(session, CommitArgs(judged=True, checked=ran, session=session.id))
+    session.notices.extend(f"git-safety: {text}" for text in done.told)
+    if done.feedback:
+        yield Decision("deny", done.feedback)
+
+
+def typed(session: Session, words: Sequence[str]) -> Report:
+    """``/commit [MESSAGE...]``."""
+    from safety.commands import commit
+    from safety.commands.args import CommitArgs
+
+    return commit.run(session, CommitArgs(message=" ".join(words), session=session.id))
+
+
+TOOL = ToolSpec(
+    name="autocommit",
+    desc="Commits what the agent changed in a turn, after its checks passed; /commit does it when asked.",
+    hooks={"turn_post": HookSpec(HookType.TURN_POST, turn_ends, priorities.AUTOCOMMIT, {"role": "guard"})},
+    commands={"commit": typed},
+)

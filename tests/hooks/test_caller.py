@@ -75,7 +75,13 @@ def test_nothing_said_is_no_opinion(registry: HookRegistry, hook_type: HookType)
     """A handler that gives None leaves the allow of silence, which nobody decided."""
     registry.register("a", hook_type, giving(None))
     outcome = fire(registry, hook_type)
-    assert (outcome.messages, outcome.decision, outcome.decided_by, outcome.stopped_by, outcome.failures) == ((), Decision(), "", "", ())
+    assert (outcome.messages, outcome.decision, outcome.decided_by, outcome.stopped_by, outcome.failures) == (
+        (),
+        Decision(),
+        "",
+        "",
+        (),
+    )
     assert [step.result for step in outcome.trace.steps] == ["ok"]
 
 
@@ -444,7 +450,9 @@ def test_keywords_are_filtered_by_what_a_handler_names(registry: HookRegistry) -
     seen: dict[str, Any] = {}
     registry.register("few", HookType.FILE_SAVE_PRE, lambda path: seen.update(few=path))
     registry.register("all", HookType.FILE_SAVE_PRE, lambda **given: seen.update(all=sorted(given)))
-    registry.register("session", HookType.FILE_SAVE_PRE, lambda path, session, **given: seen.update(session=(session, sorted(given))))
+    registry.register(
+        "session", HookType.FILE_SAVE_PRE, lambda path, session, **given: seen.update(session=(session, sorted(given)))
+    )
     registry.register("none", HookType.FILE_SAVE_PRE, lambda: seen.update(none=True))
     outcome = call_hooks(registry, HookType.FILE_SAVE_PRE, session="S", path="p", content="c", extra=1)
     assert seen == {"few": "p", "all": ["content", "extra", "path"], "session": ("S", ["content", "extra"]), "none": True}

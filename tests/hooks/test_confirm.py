@@ -42,7 +42,9 @@ class Terminal:
         return answer  # type: ignore[no-any-return]
 
     def handler(self, auto: Auto | None = None) -> Any:
-        return cli_handler(ask=self.ask, show=self.shown.append, edit=lambda text: self.edited, copy=self.copied.append, auto=auto)
+        return cli_handler(
+            ask=self.ask, show=self.shown.append, edit=lambda text: self.edited, copy=self.copied.append, auto=auto
+        )
 
 
 @pytest.fixture
@@ -147,7 +149,9 @@ def test_a_question_for_the_recoverable_may_be_answered_by_anyone(registry: Hook
 
 def test_an_edit_is_judged_again(registry: HookRegistry) -> None:
     """The guard sees what the edit made of the call; its verdict on that stands."""
-    seen = add(registry, "guard", lambda use: Decision("deny", "still no") if use.content == "rm -rf y" else None, 150, role="guard")
+    seen = add(
+        registry, "guard", lambda use: Decision("deny", "still no") if use.content == "rm -rf y" else None, 150, role="guard"
+    )
     edits = {"rm -rf x": ConfirmationResult.edit("rm -rf y")}
     add(registry, "cli", lambda use: edits.get(use.content))
     assert (asked(registry), seen) == (ConfirmationResult.skip("still no"), ["rm -rf x", "rm -rf y"])
@@ -165,8 +169,9 @@ def test_an_edit_that_cannot_be_judged_is_refused(registry: HookRegistry) -> Non
     """A call that has no place for a text is not run with the old one unseen; the host may say how to put it in."""
     add(registry, "editor", lambda use: ConfirmationResult.edit("ls"))
     use = (1, 2)
-    assert get_confirmation(use, registry=registry).action == "skip"
-    assert get_confirmation(use, registry=registry, apply_edit=lambda use, text: SimpleNamespace(content=text)).action == "edit"
+    assert get_confirmation(use, "x", registry=registry).action == "skip"
+    result = get_confirmation(use, "x", registry=registry, apply_edit=lambda use, text: SimpleNamespace(content=text))
+    assert result == ConfirmationResult.edit("ls")
 
 
 def test_an_interrupt_at_the_question_is_a_no(registry: HookRegistry) -> None:
@@ -181,7 +186,14 @@ def test_an_interrupt_at_the_question_is_a_no(registry: HookRegistry) -> None:
 
 @pytest.mark.parametrize(
     ("answers", "action"),
-    [(["y"], "confirm"), ([" YES "], "confirm"), (["n"], "skip"), ([""], "skip"), ([None], "skip"), (["what"] * ASKED_MAX, "skip")],
+    [
+        (["y"], "confirm"),
+        ([" YES "], "confirm"),
+        (["n"], "skip"),
+        ([""], "skip"),
+        ([None], "skip"),
+        (["what"] * ASKED_MAX, "skip"),
+    ],
     ids=str,
 )
 def test_what_a_person_answers(answers: list[str | None], action: str) -> None:
@@ -198,7 +210,9 @@ def test_help_asks_again() -> None:
     assert any("do not run it" in text for text in terminal.shown) and "y/N/e/c/a/?" in terminal.asked[0]
 
 
-@pytest.mark.parametrize(("edited", "result"), [("ls", ConfirmationResult.edit("ls", by_user=True)), ("rm -rf x", None), (None, None)])
+@pytest.mark.parametrize(
+    ("edited", "result"), [("ls", ConfirmationResult.edit("ls", by_user=True)), ("rm -rf x", None), (None, None)]
+)
 def test_a_person_edits(edited: str | None, result: ConfirmationResult | None) -> None:
     """e gives the changed text; unchanged or given up is not run."""
     terminal = Terminal(["e"], edited)

@@ -65,7 +65,9 @@ def test_one_value(asked: ElicitationRequest, typed: list[str], value: str) -> N
     assert (terminal(asked), terminal.answers) == (ElicitationResponse.text(value), [])
 
 
-@pytest.mark.parametrize(("typed", "values"), [(["1, 3"], ("a", "c")), (["3,3"], ("c",)), ([""], ()), (["9", "2"], ("b",))], ids=str)
+@pytest.mark.parametrize(
+    ("typed", "values"), [(["1, 3"], ("a", "c")), (["3,3"], ("c",)), ([""], ()), (["9", "2"], ("b",))], ids=str
+)
 def test_several_values(typed: list[str], values: tuple[str, ...]) -> None:
     """Numbers with commas, each once; none is an answer, one that does not fit is not."""
     assert Terminal(*typed)(request("multi_choice", options=("a", "b", "c"))).values == values

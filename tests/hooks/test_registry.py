@@ -232,7 +232,7 @@ def test_a_hook_can_be_made_by_itself() -> None:
 
 # -- types and imports ---------------------------------------------------------------------------------------------------------------
 
-SAMPLE = '''
+SAMPLE = """
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -244,12 +244,12 @@ from safety.hooks import (
 from safety.types import Decision
 
 
-def pre(data: ToolExecutePreData, session: Any) -> Decision | None: ...
+def pre(data: ToolExecutePreData, session: Any) -> Decision | None: raise NotImplementedError
 def post(data: ToolExecutePostData) -> Iterator[Message | StopPropagation]: yield StopPropagation()
-def confirms(tool_use: Any, preview: str | None, workspace: Path | None) -> ConfirmationResult | None: ...
-def elicits(request: ElicitationRequest) -> ElicitationResponse | None: ...
-def saves(path: Path, content: str) -> Message: ...
-def decides(manager: Any) -> Decision: ...
+def confirms(tool_use: Any, preview: str | None, workspace: Path | None) -> ConfirmationResult | None: raise NotImplementedError
+def elicits(request: ElicitationRequest) -> ElicitationResponse | None: raise NotImplementedError
+def saves(path: Path, content: str) -> Message: raise NotImplementedError
+def decides(manager: Any) -> Decision: raise NotImplementedError
 
 
 register_hook("ok", HookType.TOOL_EXECUTE_PRE, pre, 5, role="guard")
@@ -265,7 +265,7 @@ register_hook("wrong", HookType.TOOL_CONFIRM, confirms, async_mode=True)  # wron
 register_hook("wrong", HookType.ELICIT, confirms)  # wrong
 register_hook("wrong", HookType.STEP_PRE, decides)  # wrong
 register_hook("wrong", HookType.STEP_PRE, saves, role="boss")  # wrong
-'''
+"""
 
 
 def test_the_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
@@ -280,7 +280,9 @@ def test_the_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
         text=True,
     )
     faults = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
-    assert faults == {number for number, line in enumerate(SAMPLE.splitlines(), 1) if line.endswith("# wrong")}, done.stdout + done.stderr
+    assert faults == {number for number, line in enumerate(SAMPLE.splitlines(), 1) if line.endswith("# wrong")}, (
+        done.stdout + done.stderr
+    )
 
 
 def test_importing_the_package_costs_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import json
 import logging
@@ -146,15 +147,20 @@ def test_a_stop_may_be_raised_or_returned(registry: HookRegistry, hook_type: Hoo
 def test_a_stopped_generator_is_closed(registry: HookRegistry) -> None:
     """What a generator has opened is closed when its stop is taken."""
     closed: list[bool] = []
+    held: list[Any] = []
 
-    def handler(manager: object) -> Iterator[Any]:
+    def handler() -> Iterator[Any]:
         try:
             yield StopPropagation()
             yield said("never")
         finally:
             closed.append(True)
 
-    registry.register("a", HookType.STEP_PRE, handler)
+    def keeps(manager: object) -> Iterator[Any]:
+        held.append(handler())
+        return held[0]  # type: ignore[no-any-return]
+
+    registry.register("a", HookType.STEP_PRE, keeps)
     assert (list(fire(registry, HookType.STEP_PRE)), closed) == ([], [True])
 
 
@@ -250,6 +256,18 @@ def test_a_handler_that_raises(
     assert "bad" in caplog.text and (hook_type is HookType.ELICIT or "Traceback" in caplog.text or error.__traceback__ is None)
 
 
+def test_an_error_that_cannot_be_put_into_words(registry: HookRegistry) -> None:
+    """Its class is told."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    registry.register("a", HookType.TOOL_EXECUTE_PRE, raising(Mute()))
+    outcome = fire(registry, HookType.TOOL_EXECUTE_PRE)
+    assert (outcome.decision.action, outcome.failures[0].detail) == ("deny", "Mute")
+
+
 @pytest.mark.parametrize("hook_type", DECISION)
 def test_fail_closed_events_deny_for_a_recorder(hook_type: HookType) -> None:
     """A recorder's failure denies where the settings say so, and only there."""
@@ -259,7 +277,7 @@ def test_fail_closed_events_deny_for_a_recorder(hook_type: HookType) -> None:
 
 
 @pytest.mark.parametrize("hook_type", ALL)
-@pytest.mark.parametrize("garbage", ["text", b"bytes", 42, {"a": 1}, object(), [1, "x"], True], ids=repr)
+@pytest.mark.parametrize("garbage", ["text", b"bytes", 42, {"a": 1}, {}, object(), [1, "x"], True], ids=repr)
 def test_garbage_is_a_failure(registry: HookRegistry, hook_type: HookType, garbage: Any) -> None:
     """An answer that is none is recorded, texts are not taken apart, and from a guard it denies."""
     if garbage is True and hook_type is HookType.TOOL_CONFIRM:
@@ -415,7 +433,8 @@ def test_the_end_of_a_session_propagates(registry: HookRegistry, hook_type: Hook
     with pytest.raises(SessionCompleteException):
         fire(registry, hook_type)
     assert calls == ["audit"]
-    assert len(registry.traces) == 1
+    [trace] = registry.traces
+    assert (trace.stopped_by, [step.result for step in trace.steps]) == ("a", ["ended", "ok"])
 
 
 # -- what is handed over -------------------------------------------------------------------------------------------------------------
@@ -497,8 +516,8 @@ def test_async_handlers_run_beside(registry: HookRegistry, hook_type: HookType) 
         assert begin.wait(60)
         done.set()
 
-    registry.register("beside", hook_type, beside, priority=9, async_mode=True)
-    registry.register("last", hook_type, last, priority=8, async_mode=True)
+    registry.register("beside", hook_type, beside, priority=-9, async_mode=True)
+    registry.register("last", hook_type, last, priority=-10, async_mode=True)
     registry.register("sync", hook_type, giving(said("1")))
     outcome = fire(registry, hook_type)
     assert not done.is_set()
@@ -506,6 +525,23 @@ def test_async_handlers_run_beside(registry: HookRegistry, hook_type: HookType) 
     assert done.wait(60)
     assert (list(outcome), outcome.decision, outcome.stopped_by) == ([said("1")], Decision(), "")
     assert [step.result for step in outcome.trace.steps] == ["started", "started", "ok"]
+
+
+@pytest.mark.parametrize("hook_type", [HookType.STEP_PRE, HookType.TOOL_EXECUTE_PRE])
+def test_a_thread_that_cannot_be_started_is_a_failure(
+    registry: HookRegistry, hook_type: HookType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many threads: the handler has failed, the event goes on."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    registry.register("beside", hook_type, giving(None), async_mode=True)
+    registry.register("bound", hook_type, giving(None), timeout_s=60)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    outcome = fire(registry, hook_type)
+    assert kinds(outcome) == [("beside", "raised"), ("bound", "raised")]
+    assert outcome.decision.action == ("deny" if hook_type in DECISION else "allow")
 
 
 def test_an_async_failure_is_logged_and_counted(registry: HookRegistry, caplog: pytest.LogCaptureFixture) -> None:
@@ -517,6 +553,30 @@ def test_an_async_failure_is_logged_and_counted(registry: HookRegistry, caplog: 
         thread.join(60)
     assert registry.failed[HookType.STEP_PRE.value, "bad"] == 1
     assert "boom" in caplog.text
+
+
+PLACE = contextvars.ContextVar("place", default="nowhere")
+
+
+@pytest.mark.parametrize("how", [{"async_mode": True}, {"timeout_s": 60}], ids=str)
+def test_a_thread_of_its_own_has_a_copied_context(registry: HookRegistry, how: dict[str, Any]) -> None:
+    """What the host has set is seen there, what is set there is not seen by the host."""
+    seen: list[str] = []
+    done = threading.Event()
+
+    def handler(manager: object) -> None:
+        seen.append(PLACE.get())
+        PLACE.set("elsewhere")
+        done.set()
+
+    registry.register("a", HookType.STEP_PRE, handler, **how)
+    token = PLACE.set("here")
+    try:
+        fire(registry, HookType.STEP_PRE)
+        assert done.wait(60)
+        assert (seen, PLACE.get()) == (["here"], "here")
+    finally:
+        PLACE.reset(token)
 
 
 # -- answers -------------------------------------------------------------------------------------------------------------------------
@@ -568,8 +628,10 @@ def test_the_trace_as_lines(registry: HookRegistry) -> None:
 
 
 def test_the_ring_is_bounded_and_silence_is_not_kept(registry: HookRegistry) -> None:
-    """Events nobody listens to leave no trace; of the others the last are kept."""
+    """Events nobody listens to leave no trace, nor do chunks that went well; of the others the last are kept."""
     fire(registry, HookType.STEP_PRE)
+    registry.register("a", HookType.GENERATION_CHUNK, giving(None))
+    fire(registry, HookType.GENERATION_CHUNK)
     assert not registry.traces
     registry.register("a", HookType.STEP_PRE, giving(None))
     for _ in range(300):

@@ -159,6 +159,14 @@ def test_an_edit_is_judged_again(registry: HookRegistry) -> None:
     assert asked(registry) == ConfirmationResult.edit("ls")
 
 
+def test_a_yes_is_to_what_an_edit_made_of_the_call(registry: HookRegistry) -> None:
+    """An edit below a guard's question is not lost when the question is answered."""
+    add(registry, "guard", lambda use: Decision("ask", "sure?") if use.content == "rm -rf x" else None, 150, role="guard")
+    add(registry, "safer", lambda use: Decision("edit", "", {"content": "trash x"}) if use.content == "rm -rf x" else None, 50)
+    add(registry, "cli", YES)
+    assert asked(registry) == ConfirmationResult.edit("trash x")
+
+
 def test_an_edit_that_never_settles_is_refused(registry: HookRegistry) -> None:
     """A handler that edits for ever does not hang the call."""
     add(registry, "editor", lambda use: ConfirmationResult.edit(use.content + "!"))
@@ -172,6 +180,12 @@ def test_an_edit_that_cannot_be_judged_is_refused(registry: HookRegistry) -> Non
     assert get_confirmation(use, "x", registry=registry).action == "skip"
     result = get_confirmation(use, "x", registry=registry, apply_edit=lambda use, text: SimpleNamespace(content=text))
     assert result == ConfirmationResult.edit("ls")
+
+
+def test_an_edit_without_a_text_is_refused(registry: HookRegistry) -> None:
+    """A decision that edits something else than the text is not a confirmation of it."""
+    add(registry, "editor", Decision("edit", "", {"command": "ls"}))
+    assert asked(registry) == ConfirmationResult.skip("an edit without a text")
 
 
 def test_an_interrupt_at_the_question_is_a_no(registry: HookRegistry) -> None:

@@ -95,6 +95,14 @@ def test_a_folder_that_is_a_plugin_and_one_that_is_not_there(folder: Path, tmp_p
     assert names(discover([folder / "pack", tmp_path / "missing"], entry_points=list)) == ["pack"]
 
 
+def test_the_first_folder_wins(folder: Path, tmp_path: Path) -> None:
+    """A plugin of the same name in a later folder is not even run."""
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later/single.py").write_text("raise AssertionError('was run')\n")
+    found = discover([folder, tmp_path / "later"], ["single"], list)
+    assert (names(found), found.failures, found.shadowed) == (["single"], (), (f"single ({tmp_path / 'later/single.py'})",))
+
+
 def test_from_entry_points(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each name once: a folder's stands for an entry point's, which is not even loaded."""
     points = [

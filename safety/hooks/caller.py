@@ -45,7 +45,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One handler's part in a call. ``result``: ``ok``, ``stopped``, ``failed``, ``skipped``, ``started`` (async)."""
+    """One handler's part in a call. ``result``: ``ok``, ``stopped``, ``failed``, ``skipped``, ``started`` (async),
+    ``ended`` (raised what propagates)."""
 
     hook: str
     id: str
@@ -97,22 +98,23 @@ class Outcome:
 def call_hooks(registry: HookRegistry, hook_type: HookType, /, *args: Any, session: Any = None, **kwargs: Any) -> Outcome:
     """Calls the handlers of an event, highest priority first, and gives the merged result.
 
-    ========================================  =====================================================  ==============================
-    handler does                              decision event                                         advisory event
-    ========================================  =====================================================  ==============================
-    nothing                                   no opinion                                             nothing
-    yields or returns messages                kept in order                                          kept in order
-    yields, returns or raises a stop          lower priorities skipped, recorded                     the same
-    gives a Decision                          merged, most restrictive wins                          refused when registered, if told
-                                                                                                     by its annotation, else recorded
-    raises, or answers with no answer:
-    - role guard                              deny, reason shown, traceback to the log               skipped, counted
-    - role record                             reported; deny if the event is in fail_closed_events   skipped, counted
-    - no role                                 as a guard where the event is closed, else as record   skipped, counted
-    exceeds its timeout_s                     deny or ask, by ``on_timeout`` (an open event: reported)  skipped, counted
-    KeyboardInterrupt                         deny: the tool does not run; lower ones skipped        propagates
-    raises SessionCompleteException           propagates                                             propagates
-    ========================================  =====================================================  ==============================
+    ===================================  =====================================================  =====================
+    handler does                         decision event                                         advisory event
+    ===================================  =====================================================  =====================
+    nothing                              no opinion                                             nothing
+    yields or returns messages           kept in order                                          kept in order
+    yields, returns or raises a stop     lower priorities skipped, recorded                     the same
+    gives a Decision                     merged, most restrictive wins                          refused (1)
+    raises or gives garbage, guard       deny, reason shown, traceback to the log               skipped, counted
+    raises or gives garbage, record      reported; deny if the event is in fail_closed_events   skipped, counted
+    raises or gives garbage, no role     a guard where the event is closed, else a record       skipped, counted
+    exceeds its timeout_s                deny or ask, by ``on_timeout`` (2)                     skipped, counted
+    KeyboardInterrupt                    deny: the tool does not run; lower ones skipped        propagates
+    SessionCompleteException             propagates                                             propagates
+    ===================================  =====================================================  =====================
+
+    (1) When it is registered, if its annotation tells; else recorded as a failure when it is called. (2) Whatever the role where
+    the event is closed; at one that is open only for a guard, others are reported.
 
     The order of restriction is deny, ask, edit, allow; of equals the higher priority's stands and the reasons are joined. An ask
     keeps the input of an edit, so that a yes runs what the edit made of it. Of two edits the second is lost, and recorded: nobody
@@ -136,12 +138,13 @@ def call_hooks(registry: HookRegistry, hook_type: HookType, /, *args: Any, sessi
     at = ""
     try:
         for hook in hooks:
-            at = hook.name
             if hook.async_mode:
                 call.start(hook)
-            elif hook.observer:
+        for hook in hooks:
+            at = hook.name
+            if hook.async_mode or hook.observer:
                 continue
-            elif call.stopped_by and not call.heard_anyway(hook):
+            if call.stopped_by and not call.heard_anyway(hook):
                 call.steps.append(Step(hook.name, hook.id, "skipped"))
             else:
                 call.hear(hook)
@@ -270,11 +273,12 @@ class _Call:
             self.failed(hook, "garbage", heard.wrong)
         if heard.error is not None:
             self.raised(hook, heard.error)
-        if heard.stop and not self.stopped_by:
+        ends = heard.error is not None and propagates(heard.error)
+        if (heard.stop or ends) and not self.stopped_by:
             self.stopped_by = hook.name
-        result = "failed" if len(self.failures) > before else "stopped" if heard.stop else "ok"
+        result = "ended" if ends else "failed" if len(self.failures) > before else "stopped" if heard.stop else "ok"
         self.steps.append(Step(hook.name, hook.id, result, seconds, len(heard.messages)))
-        if heard.error is not None and propagates(heard.error):
+        if ends and heard.error is not None:
             raise heard.error
         if self.decision is not None and self.decision.action == "deny" and self.row.deny_ends and not self.stopped_by:
             self.stopped_by = hook.name
@@ -291,7 +295,10 @@ class _Call:
             done.set()
 
         context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(run,), daemon=True, name=f"hook-{hook.name}").start()
+        thread = threading.Thread(target=context.run, args=(run,), daemon=True, name=f"hook-{hook.name}")
+        _, error = attempt(thread.start)  # there may be too many already
+        if error is not None:
+            return _Heard([], [], error=error)
         if not done.wait(hook.timeout_s):
             return _Heard([], [], error=HandlerTimeout(f"took longer than {hook.timeout_s:g} s"))
         return box[0]
@@ -319,9 +326,12 @@ class _Call:
         """Starts an async handler and does not wait for it."""
         args, kwargs = self.handed(hook, {})
         context = contextvars.copy_context()
-        run = (_run_beside, self.registry, hook, args, kwargs)
-        threading.Thread(target=context.run, args=run, daemon=True, name=f"async-hook-{hook.name}").start()
-        self.steps.append(Step(hook.name, hook.id, "started"))
+        beside = (_run_beside, self.registry, hook, args, kwargs)
+        thread = threading.Thread(target=context.run, args=beside, daemon=True, name=f"async-hook-{hook.name}")
+        _, error = attempt(thread.start)
+        if error is not None:
+            self.note(hook, "raised", error)
+        self.steps.append(Step(hook.name, hook.id, "failed" if error else "started"))
 
     def observe(self, hook: Hook, outcome: Outcome) -> None:
         """Calls an observer: what it says is recorded and changes nothing."""
@@ -383,7 +393,9 @@ class _Call:
             if before.unrecoverable and not answer.by_user:
                 self.failures.append(Failure(hook.name, "refused", "only the user may confirm what nothing brings back"))
                 return
-            # The question that a guard put is answered.
+            # The question that a guard put is answered, and a yes is to what an edit made of the call, if one did.
+            if decision.action == "allow" and before.input is not None:
+                decision = Decision("edit", "", before.input)
             self.decision, self.decided_by = decision, hook.name
         elif self.answer is None or before is None or RANK[decision.action] > RANK[before.action]:
             self.decide(hook, decision)
@@ -539,6 +551,7 @@ def _log_error(hook: Hook, error: BaseException, secret: bool) -> None:
 
 
 def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    said, _ = attempt(str, error)
+    text = " ".join((said or "").split())
     shown = text if len(text) <= 200 else text[:197] + "..."
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__

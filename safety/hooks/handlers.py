@@ -110,12 +110,10 @@ def mentions_decision(annotation: object, func: Handler) -> bool:
 
 
 def _named(node: ast.AST, known: Mapping[str, Any]) -> object:
-    """What a name or ``module.name`` of an annotation stands for, else None."""
+    """What a name or ``package.module.name`` of an annotation stands for, else None."""
     if isinstance(node, ast.Name):
         return known.get(node.id)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return getattr(known.get(node.value.id), node.attr, None)
-    return None
+    return getattr(_named(node.value, known), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def _check_parameters(hook: Hook, row: Event, signature: inspect.Signature) -> None:

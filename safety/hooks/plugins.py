@@ -6,6 +6,7 @@ to say: a plugin is code that runs.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import sys
@@ -121,6 +122,7 @@ _cache: dict[tuple[tuple[Path, ...], frozenset[str] | None], Discovered] = {}
 def clear_cache() -> None:
     """Forgets what was found and unloads the modules that came from folders, so that the next ``discover`` reads them anew."""
     _cache.clear()
+    importlib.invalidate_caches()
     for name in [name for name in sys.modules if name.startswith(MODULE_PREFIX)]:
         del sys.modules[name]
 
@@ -203,26 +205,23 @@ def _load(path: Path) -> Any:
     if hasattr(module, "plugin") and not isinstance(module.plugin, ModuleType):
         return module.plugin
     modules = [module]
-    if (path / "tools").is_dir():
-        package = _module(f"{module.__name__}.tools", path / "tools")
-        modules += [_module(f"{package.__name__}.{each.stem}", each) for each in sorted((path / "tools").glob("[!_]*.py"))]
+    for each in sorted((path / "tools").glob("[!_]*.py")):
+        modules.append(importlib.import_module(f"{module.__name__}.tools.{each.stem}"))
     tools = {id(value): value for each in modules for value in vars(each).values() if is_tool(value)}
     return list(tools.values())
 
 
 def _module(name: str, path: Path) -> ModuleType:
-    file = path / "__init__.py" if path.is_dir() else path
-    inside = [str(path)] if path.is_dir() else None
-    spec = importlib.util.spec_from_file_location(name, file if file.is_file() else None, submodule_search_locations=inside)
-    if spec is None:
+    file, inside = (path / "__init__.py", [str(path)]) if path.is_dir() else (path, None)
+    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=inside)
+    if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    if spec.loader is not None and file.is_file():
-        _, error = attempt(spec.loader.exec_module, module)
-        if error is not None:
-            del sys.modules[name]
-            raise error
+    _, error = attempt(spec.loader.exec_module, module)
+    if error is not None:
+        del sys.modules[name]
+        raise error
     return module
 
 

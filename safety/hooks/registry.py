@@ -109,8 +109,8 @@ class HookRegistry:
         return call_hooks(self, hook_type, *args, session=session, **kwargs)
 
     def remember(self, trace: Trace) -> None:
-        """Keeps what became of an event, if it had handlers."""
-        if trace.steps or trace.failures:
+        """Keeps what became of an event, if it had handlers; of the many chunks of a reply only those that went wrong or no further."""
+        if trace.failures or trace.stopped_by or (trace.steps and trace.event != HookType.GENERATION_CHUNK.value):
             self.traces.append(trace)
         for failure in trace.failures:
             self.count_failure(trace.event, failure.hook)

@@ -45,7 +45,7 @@ NO_FILE = b".git/no-such-file"  # without any name a runner would take what is s
 GIT_WITH_HOOK_RUN, GIT_WITH_HOOK_LIST = (2, 36), (2, 54)
 
 _LEFTHOOK = tuple(
-    b"run pre-commit --no-auto-install --no-stage-fixed --fail-on-changes=always --colors=off --files-from-stdin".split()
+    b"run pre-commit --no-auto-install --no-stage-fixed --fail-on-changes --no-tty --colors=off --files-from-stdin".split()
 )
 
 # 20,000 names of 45 bytes are fine for Linux, 40,000 are not ([gate] A2).

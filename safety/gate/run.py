@@ -70,11 +70,12 @@ def run_gate(git: Git, environ: Mapping[str, str], checked: Checked, settings: G
 
 @dataclass(frozen=True)
 class _Attempt:
-    """All the starts that one run over the files takes: the worst status, and what was written."""
+    """All the starts that one run over the files takes: the worst status, what was written, the checks that could not be started."""
 
     status: Status
     endings: tuple[Ended, ...]
     output: str
+    missing: tuple[str, ...] = ()
 
     @property
     def cut(self) -> bool:
@@ -136,7 +137,7 @@ class _Run:
             text = attempt.output.strip() if attempt.status in ("config_error", "internal_error", "tool_missing") else ""
             return replace(result, text=_tail(text), touched_elsewhere=self._touched(began_ns))
         touched = self._touched(began_ns)
-        missing = tuple(f"{name}: could not be set up or started" for name in verdict.not_runnable(self.backend, attempt.output))
+        missing = tuple(f"{name}: could not be set up or started" for name in attempt.missing)
         result = replace(result, skipped=(*result.skipped, *missing), touched_elsewhere=touched)
         if attempt.status == "env_failed":
             partial = bool(missing) and self.settings.allow_partial and not self.refused
@@ -149,26 +150,27 @@ class _Run:
     # -- running ------------------------------------------------------------------------------------------------------------------
 
     def _with_reruns(self, log: IO[bytes], index: bytes, were: Mapping[bytes, bytes]) -> tuple[_Attempt, tuple[bytes, ...]]:
-        """Runs until it passes, or fails without having changed a file of the agent's, or was run often enough."""
+        """Runs until it passes, or fails for another reason than a changed file, or was run often enough."""
         env = self._environment(index)
         seen = were
         for _ in range(1 + MAX_RERUNS):
             attempt = self._attempt(self.backend.starts(self.files), self.checked.root, env, log)
             attempt = self._without_the_unrunnable(attempt, env, log)
             now = fixes.states(self.checked.root, self.checked.files)
-            if attempt.status != "failed" or now == seen:
+            if attempt.status != "failed" or (now == seen and not verdict.only_modified(self.backend, attempt.output)):
                 break
             seen = now
         return attempt, tuple(path for path in were if now[path] != were[path])
 
     def _without_the_unrunnable(self, attempt: _Attempt, env: dict[bytes, bytes], log: IO[bytes]) -> _Attempt:
         """prek stops at the first check that it cannot start: the others are run without it. A failure of theirs counts."""
-        ids = verdict.not_runnable(self.backend, attempt.output)
-        if attempt.status != "env_failed" or self.backend.kind != "prek" or not ids:
+        if attempt.status != "env_failed" or self.backend.kind != "prek" or not attempt.missing:
             return attempt
-        skip = ",".join([*self.skip, *ids])
+        skip = ",".join([*self.skip, *attempt.missing])
         rest = self._attempt(self.backend.starts(self.files), self.checked.root, {**env, b"SKIP": os.fsencode(skip)}, log)
-        return rest if rest.status != "passed" else attempt
+        if rest.status == "env_failed" and rest.missing:
+            return self._without_the_unrunnable(replace(rest, missing=(*attempt.missing, *rest.missing)), env, log)
+        return attempt if rest.status == "passed" else replace(rest, missing=attempt.missing)
 
     def _attempt(self, starts: Sequence[Sequence[bytes]], cwd: bytes, env: Mapping[bytes, bytes], log: IO[bytes]) -> _Attempt:
         endings: list[Ended] = []
@@ -186,7 +188,8 @@ class _Run:
             worst = min(worst, status, key=_ORDER.index)
             if ended.cancelled or ended.timed_out:
                 break
-        return _Attempt(worst, tuple(endings), "\n".join(texts))
+        output = "\n".join(texts)
+        return _Attempt(worst, tuple(endings), output, verdict.not_runnable(self.backend, output))
 
     def _start(self, argv: Sequence[bytes], cwd: bytes, env: Mapping[bytes, bytes], log: IO[bytes]) -> Ended:
         listing = self.backend.listing(self.files)

@@ -13,6 +13,7 @@ pre-commit  3     a repository or an environment could not be made              
 prek        1                                                                    failed
 prek        2     says it could not clone, initialise, install or start a check  env_failed
 prek        2     else                                                           config_error
+lefthook    1     an error of its own before the first job                       config_error
 any         130   SIGINT reached it                                              cancelled
 any other   1-127                                                                failed (lefthook, hook, command)
 any         else  a signal, or what no runner documents                          internal_error
@@ -34,6 +35,8 @@ from safety.gate.results import Status
 
 _FIELD = re.compile(r"- (hook id|duration|exit code): (.*)")
 _MODIFIED = "- files were modified by this hook"
+_LEFTHOOK_ERROR = re.compile(r"^Error: (?!files were modified by a hook)", re.MULTILINE)
+_LEFTHOOK_JOB = "\N{BOX DRAWINGS HEAVY VERTICAL}"
 _NOT_FOUND = re.compile(r"Executable `.*` not found")
 _PREK_ENVIRONMENT = re.compile(r"^(?:error|  caused by): Failed to (?:clone|init hooks|install|run hook)\b.*", re.MULTILINE)
 _PREK_HOOK = re.compile(r"^error: Failed to (?:install|run) hook `([^`]+)`", re.MULTILINE)
@@ -59,7 +62,7 @@ def blocks(output: str) -> list[Block]:
     """The blocks of pre-commit's or prek's verbose output, in order."""
     lines = output.split("\n")
     starts = [at for at in range(len(lines) - 1) if lines[at + 1].startswith("- hook id: ")]
-    return [_block(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    return [_block(lines[start:end]) for start, end in zip(starts, [*starts[1:], None], strict=False)]
 
 
 def _block(lines: Sequence[str]) -> Block:
@@ -100,10 +103,10 @@ def _seconds(text: str) -> float | None:
 def status_of(backend: Backend, ended: Ended, output: str) -> Status:
     """The table above."""
     code = ended.returncode
-    if ended.cancelled or code == 130:
-        return "cancelled"
     if ended.timed_out:
         return "timeout"
+    if ended.cancelled or code == 130:
+        return "cancelled"
     if code == 0:
         return "passed"
     if backend.kind == "pre-commit":
@@ -119,9 +122,17 @@ def status_of(backend: Backend, ended: Ended, output: str) -> Status:
         if code == 2:
             return "env_failed" if _PREK_ENVIRONMENT.search(output) else "config_error"
         return "internal_error"
+    if backend.kind == "lefthook" and _LEFTHOOK_ERROR.search(output) and _LEFTHOOK_JOB not in output:
+        return "config_error"
     if backend.kind == "command" and code == 127:
         return "tool_missing"
     return "failed" if 0 < code < 128 else "internal_error"
+
+
+def only_modified(backend: Backend, output: str) -> bool:
+    """Whether nothing is wrong but that tracked files have changed, which the user's saving one does as well ([gate] A3)."""
+    failed = [block for block in blocks(output) if block.failed] if backend.many_checks else []
+    return bool(failed) and all(block.modified and not block.exit_code for block in failed)
 
 
 def not_runnable(backend: Backend, output: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from safety.commit.objects import Objects
 from safety.commit.plan import plan_request
 from safety.commit.room import CommitBusy, Room, enter, hold_index
 from safety.commit.staging import meaning, read_index
-from safety.commit.state import operation, short
+from safety.commit.state import head_branch, operation, short
 from safety.commit.values import CommitPlan, CommitResult, Entry
 from safety.faults import SafetyError
 from safety.plumbing.index import INTENT_TO_ADD, IndexEntry
@@ -156,7 +156,7 @@ class _Commit:
         _copy_index(self.room.index, path)
         path = self._shown_to_hooks(path)
         env = {"GIT_INDEX_FILE": os.fsdecode(path)}
-        self.git.user(self.root, ["read-tree", "-m", self.plan.tree], extra_env=env)
+        self.git.user(self.root, ["read-tree", "-i", "-m", self.plan.tree], extra_env=env)
         self.git.user(self.root, ["update-index", "-q", "--refresh"], extra_env=env, check=False)
         return path
 
@@ -267,8 +267,7 @@ class _Commit:
             self.git.owner(self.root, ["symbolic-ref", "-m", f"checkout: moving to {short(ref)}", "HEAD", ref])
 
     def _still_on_branch(self) -> None:
-        found = self.git.user(self.root, ["symbolic-ref", "-q", "HEAD"], ok=(0, 1)).stdout
-        if os.fsdecode(found.rstrip(b"\n")) != self.plan.branch:
+        if head_branch(self.git, self.repository) != self.plan.branch:
             raise _Moved
 
     def _tip(self, ref: str) -> str:

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
-from types import FrameType
 
 from safety.commit.clean import index_info
 from safety.commit.hooks import Hooks
+from safety.commit.interrupts import Interrupts
 from safety.commit.message import tidied, trailer, with_trailer
 from safety.commit.objects import Objects
 from safety.commit.plan import plan_request
@@ -66,8 +63,8 @@ def make_commit(
             if plan.refusal or not plan.changes or repository is None:
                 return _not_made(plan)
             try:
-                with _ended_by_signal(), enter(git, repository, plan.request.settings.lock_wait_s) as room:
-                    return _Commit(git, repository, room, plan, pre_commit_ran).make(message, agent)
+                with Interrupts() as interrupts, enter(git, repository, plan.request.settings.lock_wait_s, interrupts) as room:
+                    return _Commit(git, repository, room, plan, pre_commit_ran, interrupts).make(message, agent)
             except _Moved:
                 plan = plan_request(git, plan.request)
     except _Failed as failed:
@@ -88,8 +85,10 @@ def _not_made(plan: CommitPlan) -> CommitResult:
 class _Commit:
     """One attempt."""
 
-    def __init__(self, git: Git, repository: Repository, room: Room, plan: CommitPlan, pre_commit_ran: bool) -> None:
-        self.git, self.repository, self.room, self.plan = git, repository, room, plan
+    def __init__(
+        self, git: Git, repository: Repository, room: Room, plan: CommitPlan, pre_commit_ran: bool, interrupts: Interrupts
+    ) -> None:
+        self.git, self.repository, self.room, self.plan, self.interrupts = git, repository, room, plan, interrupts
         self.root, self.settings = plan.request.root, plan.request.settings
         self.hooks = Hooks(git, self.root, plan.config, repository.common_dir)
         self.pre_commit_ran = pre_commit_ran
@@ -97,12 +96,14 @@ class _Commit:
         self._tip_before = _NULL
 
     def make(self, message: str, agent: Mapping[str, str]) -> CommitResult:
-        message = self._through_hooks(message, agent)
-        oid = self._commit_object(message)
+        with self.interrupts.allowed():
+            message = self._through_hooks(message, agent)
+            oid = self._commit_object(message)
         subject = message.split("\n", 1)[0]
-        with hold_index(self.room, oid, self.plan.new_branch, self.settings.lock_wait_s):
+        with hold_index(self.room, oid, self.plan.new_branch, self.settings.lock_wait_s, self.interrupts):
             self._publish(oid, subject)
-        self._after()
+        with self.interrupts.allowed():
+            self._after()
         return CommitResult("committed", oid, subject, self.plan.paths, self.plan.left_out, tuple(self.notices))
 
     # -- hooks and message
@@ -152,9 +153,8 @@ class _Commit:
 
         Relative to the work tree where it can be, as git's own: a hook that makes a repository elsewhere then works ([gate] 0.4).
         """
-        path = os.path.join(self.room.folder, b"index")
-        _copy_index(self.room.index, path)
-        path = self._shown_to_hooks(path)
+        _copy_index(self.room.index, self.room.hook_index)
+        path = self._shown_to_hooks(self.room.hook_index)
         env = {"GIT_INDEX_FILE": os.fsdecode(path)}
         self.git.user(self.root, ["read-tree", "-i", "-m", self.plan.tree], extra_env=env)
         self.git.user(self.root, ["update-index", "-q", "--refresh"], extra_env=env, check=False)
@@ -213,7 +213,6 @@ class _Commit:
             self._verify(oid)
             os.rename(self.room.draft, self.room.index)
         except BaseException:
-            # An interrupt may come between any two of these; where the draft is no longer there, all is done.
             if os.path.lexists(self.room.draft):
                 self._take_back(oid)
             raise
@@ -323,28 +322,3 @@ def _copy_index(source: bytes, target: bytes) -> None:
         shutil.copy2(source, target)
     except FileNotFoundError:
         pass  # git makes one
-
-
-class _Terminated(BaseException):
-    """SIGTERM came."""
-
-
-@contextmanager
-def _ended_by_signal() -> Iterator[None]:
-    """SIGTERM ends the block as an interrupt does, so that locks and children go first; then it ends the process as it would have."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except _Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -233,10 +233,8 @@ def test_files_that_a_sparse_checkout_took_away_are_not_deleted(work: Work) -> N
 
 def test_line_ends_idents_filters_and_encodings_are_gits(work: Work) -> None:
     """What is stored is what ``git add`` would store, and a change of the agent's in such a file is one line."""
-    work.write(
-        ".gitattributes",
-        "*.crlf text eol=crlf\n*.id ident\n*.up filter=up\n*.u16 working-tree-encoding=UTF-16LE text\n*.auto text=auto\n",
-    )
+    attributes = "*.crlf text eol=crlf\n*.id ident\n*.up filter=up\n*.u16 working-tree-encoding=UTF-16LE text\n"
+    work.write(".gitattributes", attributes + "*.auto text=auto\n")
     work.git("config", "filter.up.clean", "tr a-z A-Z")
     work.git("config", "filter.up.smudge", "tr A-Z a-z")
     work.write("x.crlf", "one\r\ntwo\r\n")

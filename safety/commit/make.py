@@ -68,18 +68,20 @@ def make_commit(
             except _Moved:
                 plan = plan_request(git, plan.request)
     except _Failed as failed:
-        return replace(failed.result, left_out=plan.left_out, notices=plan.notices)
+        return replace(failed.result, left_out=plan.left_out)
     except CommitBusy as busy:
         return CommitResult("busy", left_out=plan.left_out, text=busy.message, hint=busy.hint)
     except SafetyError as fault:
         return CommitResult("refused", left_out=plan.left_out, text=fault.message, hint=fault.hint)
+    except OSError as fault:
+        return CommitResult("refused", left_out=plan.left_out, text=f"the commit could not be made: {fault.strerror}")
     return CommitResult("moved", left_out=plan.left_out, text="the repository kept changing while the commit was made")
 
 
 def _not_made(plan: CommitPlan) -> CommitResult:
     if plan.refusal:
-        return CommitResult("refused", left_out=plan.left_out, notices=plan.notices, text=plan.reason, hint=plan.hint)
-    return CommitResult("nothing", left_out=plan.left_out, notices=plan.notices, text="nothing to commit")
+        return CommitResult("refused", left_out=plan.left_out, text=plan.reason, hint=plan.hint)
+    return CommitResult("nothing", left_out=plan.left_out, text="nothing to commit")
 
 
 class _Commit:
@@ -118,7 +120,7 @@ class _Commit:
             index = self._index_for_hooks()
         if "pre-commit" in wanted:
             self._pre_commit(index)
-        message = with_trailer(self.git, self.root, message, trailer(self.settings.trailer, agent))
+        message = with_trailer(self.git, message, trailer(self.settings.trailer, agent))
         file = os.path.join(self.room.folder, b"COMMIT_EDITMSG")
         with open(file, "wb") as out:
             out.write(os.fsencode(message))
@@ -236,7 +238,7 @@ class _Commit:
             for path, entry in wanted.items():
                 expected.pop((path, 0), None)
                 if entry is not None:
-                    expected[path, 0] = IndexEntry(path, 0, entry.mode, bytes.fromhex(entry.oid), 0, b"")
+                    expected[path, 0] = (entry.mode, bytes.fromhex(entry.oid), 0)
             if meaning(read_index(self.repository, objects, draft)) != expected:
                 raise SafetyError("the index would not keep what is staged; nothing was committed")
 

@@ -59,6 +59,8 @@ def plan_request(git: Git, request: Request) -> CommitPlan:
             return _plan(git, request, state, objects, plan)
     except SafetyError as fault:
         return _refused(plan, Refusal(fault.code, fault.message, fault.hint))
+    except OSError as fault:
+        return _refused(plan, Refusal("unreadable", f"the repository cannot be read or written: {fault.strerror}"))
 
 
 def _plan(git: Git, request: Request, state: State, objects: Objects, plan: CommitPlan) -> CommitPlan:

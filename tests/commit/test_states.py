@@ -378,7 +378,9 @@ def test_the_plan_shows_its_diff_cut_at_8_kb(work: Work) -> None:
     ],
 )
 def test_the_trailer(work: Work, setting: str, line: str) -> None:
-    """Each form of it, once, also if the message has it already; never a Signed-off-by."""
+    """Each form of it, once, also if the message has it already; never a Signed-off-by, the user's trailer settings or not."""
+    work.git("config", "trailer.sign.key", "Signed-off-by: ")
+    work.git("config", "trailer.sign.command", "echo x")
     work.agent_makes("new.txt", "agent\n")
     message = f"subject\n\nbody\n\n{line}\n" if setting == "assisted-by" else "subject\n\nbody\n"
 
@@ -401,3 +403,13 @@ def test_a_plan_in_a_merge_made_after_it_is_not_carried_out(work: Work) -> None:
     assert work.make(plan).status == "refused"
     assert (work.root / ".git/MERGE_HEAD").exists()
     assert_clean_up(work)
+
+
+def test_a_git_directory_that_cannot_be_written_is_said(work: Work) -> None:
+    """A value, not an exception: something is where the commit's folder would be."""
+    work.agent_makes("new.txt", "agent\n")
+    plan = work.plan()
+    work.write(".git/git-safety-commit", "in the way\n")
+
+    assert work.make(plan).status == "refused"
+    assert work.plan().refusal == "unreadable"

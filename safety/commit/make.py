@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
-from types import FrameType
 
 from safety.commit.clean import index_info
 from safety.commit.hooks import Hooks
+from safety.commit.interrupts import Interrupts
 from safety.commit.message import tidied, trailer, with_trailer
 from safety.commit.objects import Objects
 from safety.commit.plan import plan_request
 from safety.commit.room import CommitBusy, Room, enter, hold_index
 from safety.commit.staging import meaning, read_index
-from safety.commit.state import operation, short
+from safety.commit.state import head_branch, operation, short
 from safety.commit.values import CommitPlan, CommitResult, Entry
 from safety.faults import SafetyError
 from safety.plumbing.index import INTENT_TO_ADD, IndexEntry
@@ -66,30 +63,34 @@ def make_commit(
             if plan.refusal or not plan.changes or repository is None:
                 return _not_made(plan)
             try:
-                with _ended_by_signal(), enter(git, repository, plan.request.settings.lock_wait_s) as room:
-                    return _Commit(git, repository, room, plan, pre_commit_ran).make(message, agent)
+                with Interrupts() as interrupts, enter(git, repository, plan.request.settings.lock_wait_s, interrupts) as room:
+                    return _Commit(git, repository, room, plan, pre_commit_ran, interrupts).make(message, agent)
             except _Moved:
                 plan = plan_request(git, plan.request)
     except _Failed as failed:
-        return replace(failed.result, left_out=plan.left_out, notices=plan.notices)
+        return replace(failed.result, left_out=plan.left_out)
     except CommitBusy as busy:
         return CommitResult("busy", left_out=plan.left_out, text=busy.message, hint=busy.hint)
     except SafetyError as fault:
         return CommitResult("refused", left_out=plan.left_out, text=fault.message, hint=fault.hint)
+    except OSError as fault:
+        return CommitResult("refused", left_out=plan.left_out, text=f"the commit could not be made: {fault.strerror}")
     return CommitResult("moved", left_out=plan.left_out, text="the repository kept changing while the commit was made")
 
 
 def _not_made(plan: CommitPlan) -> CommitResult:
     if plan.refusal:
-        return CommitResult("refused", left_out=plan.left_out, notices=plan.notices, text=plan.reason, hint=plan.hint)
-    return CommitResult("nothing", left_out=plan.left_out, notices=plan.notices, text="nothing to commit")
+        return CommitResult("refused", left_out=plan.left_out, text=plan.reason, hint=plan.hint)
+    return CommitResult("nothing", left_out=plan.left_out, text="nothing to commit")
 
 
 class _Commit:
     """One attempt."""
 
-    def __init__(self, git: Git, repository: Repository, room: Room, plan: CommitPlan, pre_commit_ran: bool) -> None:
-        self.git, self.repository, self.room, self.plan = git, repository, room, plan
+    def __init__(
+        self, git: Git, repository: Repository, room: Room, plan: CommitPlan, pre_commit_ran: bool, interrupts: Interrupts
+    ) -> None:
+        self.git, self.repository, self.room, self.plan, self.interrupts = git, repository, room, plan, interrupts
         self.root, self.settings = plan.request.root, plan.request.settings
         self.hooks = Hooks(git, self.root, plan.config, repository.common_dir)
         self.pre_commit_ran = pre_commit_ran
@@ -97,12 +98,14 @@ class _Commit:
         self._tip_before = _NULL
 
     def make(self, message: str, agent: Mapping[str, str]) -> CommitResult:
-        message = self._through_hooks(message, agent)
-        oid = self._commit_object(message)
+        with self.interrupts.allowed():
+            message = self._through_hooks(message, agent)
+            oid = self._commit_object(message)
         subject = message.split("\n", 1)[0]
-        with hold_index(self.room, oid, self.plan.new_branch, self.settings.lock_wait_s):
+        with hold_index(self.room, oid, self.plan.new_branch, self.settings.lock_wait_s, self.interrupts):
             self._publish(oid, subject)
-        self._after()
+        with self.interrupts.allowed():
+            self._after()
         return CommitResult("committed", oid, subject, self.plan.paths, self.plan.left_out, tuple(self.notices))
 
     # -- hooks and message
@@ -117,7 +120,7 @@ class _Commit:
             index = self._index_for_hooks()
         if "pre-commit" in wanted:
             self._pre_commit(index)
-        message = with_trailer(self.git, self.root, message, trailer(self.settings.trailer, agent))
+        message = with_trailer(self.git, message, trailer(self.settings.trailer, agent))
         file = os.path.join(self.room.folder, b"COMMIT_EDITMSG")
         with open(file, "wb") as out:
             out.write(os.fsencode(message))
@@ -152,11 +155,10 @@ class _Commit:
 
         Relative to the work tree where it can be, as git's own: a hook that makes a repository elsewhere then works ([gate] 0.4).
         """
-        path = os.path.join(self.room.folder, b"index")
-        _copy_index(self.room.index, path)
-        path = self._shown_to_hooks(path)
+        _copy_index(self.room.index, self.room.hook_index)
+        path = self._shown_to_hooks(self.room.hook_index)
         env = {"GIT_INDEX_FILE": os.fsdecode(path)}
-        self.git.user(self.root, ["read-tree", "-m", self.plan.tree], extra_env=env)
+        self.git.user(self.root, ["read-tree", "-i", "-m", self.plan.tree], extra_env=env)
         self.git.user(self.root, ["update-index", "-q", "--refresh"], extra_env=env, check=False)
         return path
 
@@ -213,7 +215,6 @@ class _Commit:
             self._verify(oid)
             os.rename(self.room.draft, self.room.index)
         except BaseException:
-            # An interrupt may come between any two of these; where the draft is no longer there, all is done.
             if os.path.lexists(self.room.draft):
                 self._take_back(oid)
             raise
@@ -237,7 +238,7 @@ class _Commit:
             for path, entry in wanted.items():
                 expected.pop((path, 0), None)
                 if entry is not None:
-                    expected[path, 0] = IndexEntry(path, 0, entry.mode, bytes.fromhex(entry.oid), 0, b"")
+                    expected[path, 0] = (entry.mode, bytes.fromhex(entry.oid), 0)
             if meaning(read_index(self.repository, objects, draft)) != expected:
                 raise SafetyError("the index would not keep what is staged; nothing was committed")
 
@@ -267,8 +268,7 @@ class _Commit:
             self.git.owner(self.root, ["symbolic-ref", "-m", f"checkout: moving to {short(ref)}", "HEAD", ref])
 
     def _still_on_branch(self) -> None:
-        found = self.git.user(self.root, ["symbolic-ref", "-q", "HEAD"], ok=(0, 1)).stdout
-        if os.fsdecode(found.rstrip(b"\n")) != self.plan.branch:
+        if head_branch(self.git, self.repository) != self.plan.branch:
             raise _Moved
 
     def _tip(self, ref: str) -> str:
@@ -324,28 +324,3 @@ def _copy_index(source: bytes, target: bytes) -> None:
         shutil.copy2(source, target)
     except FileNotFoundError:
         pass  # git makes one
-
-
-class _Terminated(BaseException):
-    """SIGTERM came."""
-
-
-@contextmanager
-def _ended_by_signal() -> Iterator[None]:
-    """SIGTERM ends the block as an interrupt does, so that locks and children go first; then it ends the process as it would have."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except _Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

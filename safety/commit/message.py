@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from safety.commit.values import CommitPlan
 from safety.commit.words import shown_path, verb
-from safety.plumbing.run import Git
+from safety.plumbing.run import STORE_ENVIRONMENT, Git
 
 SUBJECT_CHARS = 72
 _LISTED = 40
@@ -62,12 +62,13 @@ def _word(text: str) -> str:
     return re.sub(r"[^\w.+/@-]+", "-", text).strip("-") or "unknown"
 
 
-def with_trailer(git: Git, root: bytes, message: str, line: str) -> str:
-    """The message with the trailer as git adds it; not twice."""
+def with_trailer(git: Git, message: str, line: str) -> str:
+    """The message with the trailer as git adds it; not twice. Without configuration, which may add others (a sign-off) to it."""
     if not line:
         return message
     args = ["interpret-trailers", "--if-exists", "addIfDifferent", "--trailer", line]
-    return os.fsdecode(git.owner(root, args, input=os.fsencode(message.rstrip("\n") + "\n")).stdout)
+    text = os.fsencode(message.rstrip("\n") + "\n")
+    return os.fsdecode(git.user(b"/", args, input=text, extra_env=STORE_ENVIRONMENT).stdout)
 
 
 def tidied(git: Git, root: bytes, message: str, cleanup: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from safety.commit.delta import compute_delta
 from safety.commit.objects import Objects
+from safety.commit.room import sweep
 from safety.commit.staging import Staging
 from safety.commit.state import Refusal, State, is_protected, read_state, refusal, short
 from safety.commit.values import (
@@ -50,6 +51,7 @@ def plan_request(git: Git, request: Request) -> CommitPlan:
     """The same for a request that is at hand."""
     plan = CommitPlan(request)
     try:
+        sweep(git, request.root)
         state = read_state(git, request.root)
         if isinstance(state, Refusal):
             return _refused(plan, state)
@@ -57,6 +59,8 @@ def plan_request(git: Git, request: Request) -> CommitPlan:
             return _plan(git, request, state, objects, plan)
     except SafetyError as fault:
         return _refused(plan, Refusal(fault.code, fault.message, fault.hint))
+    except OSError as fault:
+        return _refused(plan, Refusal("unreadable", f"the repository cannot be read or written: {fault.strerror}"))
 
 
 def _plan(git: Git, request: Request, state: State, objects: Objects, plan: CommitPlan) -> CommitPlan:

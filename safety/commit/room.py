@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from safety.commit.interrupts import Interrupts
 from safety.faults import SafetyError
 from safety.plumbing.repo import Repository, open_repository
 from safety.plumbing.run import Git
@@ -44,6 +45,11 @@ class Room:
         """Where the next index is made ready."""
         return os.path.join(self.folder, b"next-index")
 
+    @property
+    def hook_index(self) -> bytes:
+        """The index that hooks are shown. Beside the folder: a hook takes its relative name along into other repositories."""
+        return self.folder + b"-index"
+
 
 def room_of(repository: Repository) -> Room:
     """Where the folder of a work tree is, made or not."""
@@ -52,19 +58,19 @@ def room_of(repository: Repository) -> Room:
 
 
 @contextmanager
-def enter(git: Git, repository: Repository, wait_s: float) -> Iterator[Room]:
+def enter(git: Git, repository: Repository, wait_s: float, interrupts: Interrupts) -> Iterator[Room]:
     """The folder, empty, for the duration of the block; what a killed commit left is put in order first.
 
     Raises CommitBusy when another commit of ours does not end in time.
     """
     room = room_of(repository)
-    descriptor = _locked(room.folder, time.monotonic() + wait_s)
+    descriptor = _locked(room.folder, time.monotonic() + wait_s, interrupts)
     try:
         _put_in_order(git, repository.root, room)
         yield room
     finally:
         # The lock's name goes last: who opens the next one then finds nothing of ours beside it.
-        _empty(room.folder)
+        _empty(room)
         with suppress(OSError):
             os.unlink(os.path.join(room.folder, b"lock"))
             os.rmdir(room.folder)
@@ -77,13 +83,13 @@ def sweep(git: Git, root: bytes) -> bool:
     if repository is None or not os.path.lexists(room_of(repository).folder):
         return False
     try:
-        with enter(git, repository, 0):
+        with Interrupts() as interrupts, enter(git, repository, 0, interrupts):
             return True
     except CommitBusy:
         return False
 
 
-def _locked(folder: bytes, ends_at: float) -> int:
+def _locked(folder: bytes, ends_at: float, interrupts: Interrupts) -> int:
     pause = 0.001
     while True:
         try:
@@ -103,7 +109,8 @@ def _locked(folder: bytes, ends_at: float) -> int:
         os.close(descriptor)
         if time.monotonic() >= ends_at:
             raise CommitBusy("another commit is being made here", "wait for it to end, then try again")
-        time.sleep(pause)
+        with interrupts.allowed():
+            time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
 
 
@@ -126,12 +133,15 @@ def _put_in_order(git: Git, root: bytes, room: Room) -> None:
             # The branch it began was not yet HEAD's.
             git.user(root, ["update-ref", "-d", branch, new], check=False)
         os.unlink(room.index_lock)
-    _empty(room.folder)
+    _empty(room)
 
 
-def _empty(folder: bytes) -> None:
+def _empty(room: Room) -> None:
     """All but the lock goes."""
-    with os.scandir(folder) as found:
+    for name in (room.hook_index, room.hook_index + b".lock"):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+    with os.scandir(room.folder) as found:
         for item in found:
             if item.name != b"lock":
                 shutil.rmtree(item.path) if item.is_dir(follow_symlinks=False) else os.unlink(item.path)
@@ -148,7 +158,7 @@ def _read_note(lock: bytes) -> dict[str, str] | None:
 
 
 @contextmanager
-def hold_index(room: Room, new: str, branch: str, wait_s: float) -> Iterator[None]:
+def hold_index(room: Room, new: str, branch: str, wait_s: float, interrupts: Interrupts) -> Iterator[None]:
     """Holds the index lock for the duration of the block; ``new`` is the commit that HEAD is about to become, ``branch`` a new one.
 
     The lock appears complete, by a link, and is never written to. Raises CommitBusy when another program keeps it for ``wait_s``.
@@ -167,7 +177,8 @@ def hold_index(room: Room, new: str, branch: str, wait_s: float) -> Iterator[Non
                 os.unlink(note)
                 hint = "wait for it, or remove that file if no git runs"
                 raise CommitBusy(f"another git is at work: {os.fsdecode(room.index_lock)} exists", hint) from None
-        time.sleep(pause)
+        with interrupts.allowed():
+            time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE_S)
     try:
         yield

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from safety.commit.objects import Objects, ObjectsGone
 from safety.commit.values import EXECUTABLE, REGULAR, Entry
-from safety.plumbing.index import INTENT_TO_ADD, IndexEntry, IndexFile, parse_index
+from safety.plumbing.index import INTENT_TO_ADD, IndexFile, parse_index
 from safety.plumbing.merge import merge_text
 from safety.plumbing.repo import Repository
 from safety.plumbing.run import Git
@@ -74,9 +74,9 @@ def read_index(repository: Repository, objects: Objects, path: bytes | None = No
         return IndexFile(2, [])
 
 
-def meaning(index: IndexFile) -> dict[tuple[bytes, int], IndexEntry]:
-    """What an index says, without its stat cache; two that compare equal stage the same."""
-    return {(entry.path, entry.stage): entry._replace(stat=b"") for entry in index.entries}
+def meaning(index: IndexFile) -> dict[tuple[bytes, int], tuple[int, bytes, int]]:
+    """Mode, id and flags of each path and stage: what an index says, without its stat cache. Equal ones stage the same."""
+    return {entry[:2]: entry[2:5] for entry in index.entries}
 
 
 def staged_after(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from safety.commit.values import CommitSettings
+from safety.plumbing.refs import ref_text
 from safety.plumbing.repo import Repository, open_repository
 from safety.plumbing.run import Git, GitError
 
 MINIMUM = (2, 38)
 _BRANCH = "refs/heads/"
+_versions: dict[tuple[bytes, int, int], tuple[int, int]] = {}
 
 # File of the git directory -> what is going on while it is there.
 IN_PROGRESS: Mapping[bytes, str] = {
@@ -62,20 +63,15 @@ def read_state(git: Git, root: bytes) -> State | Refusal:
         return Refusal("unusable-repository", repository.detail)
     if repository.object_format != "sha1":
         return Refusal("object-format", f"commits in a {repository.object_format} repository are not made")
-    version = _version(git, git.program())
+    version = _version(git)
     if version < MINIMUM:
         wanted = ".".join(map(str, MINIMUM))
         return Refusal("git-too-old", f"commits need git {wanted} or newer, this is {'.'.join(map(str, version))}")
-    args = (
-        ["symbolic-ref", "-q", "HEAD"],
-        ["config", "--list", "-z"],
-        ["var", "GIT_AUTHOR_IDENT"],
-        ["var", "GIT_COMMITTER_IDENT"],
-    )
-    # None of these four hangs on another; side by side they take as long as one.
+    args = (["config", "--list", "-z"], ["var", "GIT_AUTHOR_IDENT"], ["var", "GIT_COMMITTER_IDENT"])
+    # None of these hangs on another; side by side they take as long as one.
     started = [git.start_owner(root, each, deadline_s=10, check=False) for each in args]
     try:
-        head, listed, author, committer = [running.wait() for running in started]
+        listed, author, committer = [running.wait() for running in started]
     finally:
         for running in started:
             running.kill()
@@ -83,7 +79,7 @@ def read_state(git: Git, root: bytes) -> State | Refusal:
         said = os.fsdecode(listed.stderr).strip().split("\n")[0]
         return Refusal("git-refuses", f"git refuses to work here: {said}")
     config = _settings(listed.stdout)
-    branch = os.fsdecode(head.stdout.rstrip(b"\n"))
+    branch = head_branch(git, repository)
     identity = author.returncode == 0 and committer.returncode == 0
     return State(repository, branch, config, _default_branch(git, repository, branch, config), identity)
 
@@ -124,6 +120,16 @@ def short(ref: str) -> str:
     return ref.removeprefix(_BRANCH)
 
 
+def head_branch(git: Git, repository: Repository) -> str:
+    """The full name of the branch that HEAD points at, born or not; "" when detached."""
+    if repository.ref_storage == "files" and not os.path.islink(head := os.path.join(repository.git_dir, b"HEAD")):
+        with open(head, "rb") as file:
+            text = ref_text(file.read())
+        return os.fsdecode(text.removeprefix(b"ref: ")) if text.startswith(b"ref: ") else ""
+    said = git.user(repository.root, ["symbolic-ref", "-q", "HEAD"], deadline_s=10, check=False).stdout
+    return os.fsdecode(said.rstrip(b"\n"))
+
+
 def _default_branch(git: Git, repository: Repository, branch: str, config: Mapping[str, str]) -> str:
     remote = config.get(f"branch.{short(branch)}.remote", "origin")
     ref = f"refs/remotes/{remote}/HEAD"
@@ -146,8 +152,12 @@ def _settings(listed: bytes) -> dict[str, str]:
     return found
 
 
-@functools.lru_cache(maxsize=8)
-def _version(git: Git, program: bytes) -> tuple[int, int]:
-    said = git.user(b"/", ["version"], deadline_s=10).stdout
-    match = re.search(rb"(\d+)\.(\d+)", said)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+def _version(git: Git) -> tuple[int, int]:
+    """The version of git, asked once for each program that is run."""
+    program = git.program()
+    info = os.stat(program)
+    key = (program, info.st_ino, info.st_mtime_ns)
+    if key not in _versions:
+        match = re.search(rb"(\d+)\.(\d+)", git.user(b"/", ["version"], deadline_s=10).stdout)
+        _versions[key] = (int(match[1]), int(match[2])) if match else (0, 0)
+    return _versions[key]

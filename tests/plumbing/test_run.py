@@ -324,3 +324,38 @@ def test_a_call_costs_no_more_than_a_plain_start(env: Environment, root: Path) -
     plain = timed(lambda: run_git(env, root, "rev-parse", "HEAD"))
 
     assert ours < plain * 1.5 + 0.001
+
+
+def test_an_owner_call_keeps_author_and_committer_and_runs_hooks(env: Environment, root: Path) -> None:
+    """What a user call drops or turns off: GIT_AUTHOR_*, GIT_COMMITTER_*, hooks; every other GIT_* is dropped there too."""
+    seen = root.parent / "seen"
+    script(root / ".git/hooks/commit-msg", f"env >{seen}")
+    leak = {"GIT_AUTHOR_NAME": "A", "GIT_COMMITTER_EMAIL": "c@example.test", "GIT_INDEX_FILE": "/nowhere", "GIT_EDITOR": "never"}
+    git = Git({**env, **leak})
+
+    git.owner(os.fsencode(root), ["hook", "run", "commit-msg"])
+    git.user(os.fsencode(root), ["hook", "run", "--ignore-missing", "commit-msg"])
+
+    found = dict(line.split("=", 1) for line in seen.read_text().splitlines() if "=" in line)
+    assert (found["GIT_AUTHOR_NAME"], found["GIT_COMMITTER_EMAIL"]) == ("A", "c@example.test")
+    assert (found["GIT_EDITOR"], found["GIT_TERMINAL_PROMPT"]) == ("true", "0")
+    assert not {"GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS", "GIT_LITERAL_PATHSPECS", "GIT_NO_REPLACE_OBJECTS"} & set(found)
+
+
+def test_an_owner_call_stops_at_the_root_too(env: Environment, root: Path) -> None:
+    """As a user call: a folder below, whose own repository is gone, is no place for a commit in the one above."""
+    (root / "below").mkdir()
+
+    with pytest.raises(GitError):
+        Git(env).owner(os.fsencode(root / "below"), ["rev-parse", "HEAD"])
+
+
+def test_a_git_that_is_given_grace_takes_its_locks_along(tmp_path: Path) -> None:
+    """Past its deadline it is asked to end first; without grace it is killed at once."""
+    mark = tmp_path / "mark"
+    git = fake_git(tmp_path, f"trap 'touch {mark}; exit 1' TERM\nwhile :; do :; done")
+    for grace_s, asked in ((0.0, False), (5.0, True)):
+        running = git.start_owner(b"/", ["update-ref"], deadline_s=0.2)
+        with pytest.raises(GitTimeout):
+            running.wait(grace_s=grace_s)
+        assert mark.exists() is asked

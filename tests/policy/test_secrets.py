@@ -87,6 +87,7 @@ LOOK_ALIKES: dict[str, str] = {
     "a uuid": f"id = {uuid.UUID(int=12345)}",
     "a variable in a url": "postgres://app:${DB_PASSWORD}@db.internal/app",
     "a common password in a url": "postgres://postgres:postgres@localhost:5432/test",
+    "a password that is the name": "amqp://queue-dev:queue-dev@queue/",
     "a url of documentation": "https://user:s3cretvalue@example.com/path",
     "a port, not a password": "http://localhost:8080/@scope/package",
     "a reference to the environment": "AWS_SECRET_ACCESS_KEY=$AWS_SECRET_ACCESS_KEY",

@@ -70,9 +70,10 @@ def _is_honest(text: str, start: int, end: int, run: str) -> bool:
     if len(run) > 1:  # a flag is one black flag and the tags of its region
         return any(text.startswith(flag, start - 1) and len(flag) == 1 + len(run) for flag in _FLAGS) if start else False
     if run in _JOINERS:
-        return all(char and not char.isascii() for char in (before, after)) and not _RUNS.match(after)
+        base = text[max(start - 2, 0) : start - 1] if before == "\ufe0f" else before
+        return all(char and not char.isascii() and not _RUNS.match(char) for char in (base, after))
     if "\ufe00" <= run <= "\ufe0f":
-        return bool(_EMOJI_BASE.match(before))
+        return bool(_EMOJI_BASE.match(before)) and not _RUNS.match(before)
     if "\U000e0100" <= run <= "\U000e01ef":
         return bool(_HAN.match(before))
     return run == "\ufeff" and start == 0

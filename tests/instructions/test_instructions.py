@@ -190,6 +190,7 @@ def test_the_boundary_is_made_again_if_a_file_holds_it(repo: RepoBuilder, sessio
     marks = iter([MARK, "11112222"])
     text = session.text(boundary=lambda: next(marks))
     assert "<file-11112222 " in text and f"\n{MARK}\n" in text
+    assert f"\n{MARK[0]}_{MARK[1:]}\n" in Session(repo).text()  # where there is no other one
 
 
 def test_fault_8_a_very_large_file(repo: RepoBuilder, session: Session) -> None:
@@ -521,10 +522,18 @@ def test_the_session_has_a_budget(repo: RepoBuilder) -> None:
 def test_a_cut_file_that_changes_is_sent_again(repo: RepoBuilder) -> None:
     """No difference is made against a text that was not sent whole."""
     session = Session(repo, event_max_kb=1)
-    repo.write("AGENTS.md", "line\n" * 1000)
+    lines = "".join(f"rule {number} {'x' * 50}\n" for number in range(25))
+    repo.write("AGENTS.md", lines)
     session.text()
-    repo.write("AGENTS.md", "LINE\n" + "line\n" * 1000)
-    assert body(session.text(event="changed"), "AGENTS.md").startswith("LINE\nline\n")
+    repo.write("AGENTS.md", "first of all\n" + lines)
+    assert body(session.text(event="changed"), "AGENTS.md").startswith("first of all\nrule 0 ")
+
+
+def test_the_bound_of_reading_cuts_no_character(repo: RepoBuilder, session: Session) -> None:
+    """Where reading stops inside a character, the file is not called broken."""
+    repo.write("AGENTS.md", "x" + "\u00e4" * 200_000)
+    done = session.at()
+    assert len(done.notices) == 1 and done.notices[0].startswith("AGENTS.md was cut: ")
 
 
 # -- what is kept --------------------------------------------------------------------------------------------------------------------

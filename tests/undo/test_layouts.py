@@ -32,6 +32,8 @@ def test_sha256_repository(folder: RepoBuilder) -> None:
     folder.git("init", "-q", "--object-format=sha256", ".")
     standard(folder)
     edits_come_back(folder)
+    said = folder.must("log", "--not-covered", "--json").out
+    assert "object-format" in said and "index-as-bytes" in said
 
 
 def test_unknown_extension(repo: RepoBuilder) -> None:

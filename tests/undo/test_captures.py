@@ -6,10 +6,13 @@ import json
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import safety.store.seed as seeding
+from tests.support import process
 from tests.support.repo import NINE_LINES, RepoBuilder
 from tests.support.state import dot_git_fingerprint
 from tests.support.store import borrowed, reachable, store_git, stores
@@ -158,6 +161,24 @@ def test_store_survives_the_loss_of_the_repository(repo: RepoBuilder) -> None:
     """Packs emptied in place do not harm the store. Rule: what is small is copied, never linked."""
     repo.sh("for i in 1 2 3; do echo $i >>a.txt; git commit -qam $i; done; git repack -adq")
     before = repo.picture()
+    repo.agent_runs("for f in .git/objects/pack/*; do chmod u+w $f; : >$f; done; rm -rf .git")
+
+    repo.undo()
+
+    repo.assert_is(before)
+    repo.git("fsck", "--full", "--strict")
+
+
+def test_large_packs_of_the_store_become_its_own(repo: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pack too large to be copied at first contact is copied by the end of the turn. Rule: links become copies when idle."""
+    monkeypatch.setattr(seeding, "COPY_BUDGET", 0)
+    monkeypatch.setattr(seeding, "_reflink", lambda out, source: False)
+    repo.sh("for i in 1 2 3; do echo $i >>a.txt; git commit -qam $i; done; git repack -adq")
+    before = repo.picture()
+    with repo.turn(), repo.call():
+        pack = next(repo.path(".git/objects/pack").glob("*.pack"))
+        assert process.spawning() or pack.stat().st_nlink == 2
+    assert pack.stat().st_nlink == 1
     repo.agent_runs("for f in .git/objects/pack/*; do chmod u+w $f; : >$f; done; rm -rf .git")
 
     repo.undo()

@@ -75,7 +75,7 @@ def recover(session: Session) -> tuple[str, ...]:
     left = remaining(session.place, job)
     sweep_temporaries(session.place, job, locks)
     session.refresh(unlimited=True)
-    outcome = apply_job(session.place, left)
+    outcome = apply_job(session.place, left, resumed=True)
     whole = Whole(SimpleNamespace(steps=left.steps), left.git, left.now, left.theirs)  # type: ignore[arg-type]
     report = _finish(session, job, outcome, whole, UndoReport(root=session.root), ())
     done = sum(line.verb in ("restored", "removed", "merged") for line in report.lines)

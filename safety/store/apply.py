@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from safety.faults import SafetyError
-from safety.plumbing.refs import RefTransaction
+from safety.plumbing.refs import RefLocked, RefTransaction
 from safety.store.exchange import Exchanger, Moved
 from safety.store.files import Tree, state_of
 from safety.store.gitapply import GitHands
@@ -26,15 +26,20 @@ from safety.store.snapshot import Snapshot
 from safety.types import Absent, Present
 
 
-def carry_out(place: Place, job: Job, progress: Callable[[int, int], None] = lambda done, total: None) -> Outcome:
-    """Acts on the plan. Raises UndoRefused (nothing changed, journal away) when a lock cannot be had or objects cannot be written."""
-    runner = _Runner(place, job, progress)
+def carry_out(
+    place: Place, job: Job, progress: Callable[[int, int], None] = lambda done, total: None, *, resumed: bool = False
+) -> Outcome:
+    """Acts on the plan. Raises UndoRefused (nothing changed, journal away) when a lock cannot be had or objects cannot be written.
+
+    ``resumed``: the rest of an interrupted job, whose journal stays while another git is at work.
+    """
+    runner = _Runner(place, job, progress, resumed)
     return runner.run()
 
 
 class _Runner:
-    def __init__(self, place: Place, job: Job, progress: Callable[[int, int], None]) -> None:
-        self.place, self.job, self.progress = place, job, progress
+    def __init__(self, place: Place, job: Job, progress: Callable[[int, int], None], resumed: bool = False) -> None:
+        self.place, self.job, self.progress, self.resumed = place, job, progress, resumed
         self.outcome = Outcome()
         self._opened: dict[bytes, int] = {}
         self.git = GitHands(place, job, self.outcome, self._file)
@@ -95,7 +100,8 @@ class _Runner:
             write_journal(self.place, self.job, locks)
             return self._prepare(members, stack)
         except SafetyError as fault:
-            remove_journal(self.place)
+            if not (self.resumed and isinstance(fault, UndoRefused | RefLocked)):
+                remove_journal(self.place)
             raise UndoRefused(f"{fault.message}; nothing was changed", fault.hint or "git safety undo") from fault
         except OSError as fault:
             with contextlib.suppress(OSError):

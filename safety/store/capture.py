@@ -565,12 +565,14 @@ class Scan:
         wanted = self.ids | self.blobs  # blobs are held by the index trees, the others need an anchor
         for member in members:
             repository = member.repository
-            if repository is None or not wanted:
+            if repository is None:
                 continue
             if repository.object_format != "sha1":
                 self.not_covered.append(
                     NotCovered(member.path, "object-format", 0, f"history objects of a {repository.object_format} repository")
                 )
+                continue
+            if not wanted:
                 continue
             self._seed(member.path, repository.common_dir)
             wanted = set(

@@ -15,14 +15,27 @@ from safety.plumbing.odb import ObjectStore
 from safety.plumbing.run import Git
 from safety.store import shallow
 from safety.store.chains import Attribution, chains, read_chain
+from safety.store.linked import Unshared, linked_files, unshare_links
 from safety.store.oplog import REMEMBERED_HEADS, Operation
-from safety.store.packs import StoreSize, store_size
+from safety.store.packs import StoreSize, store_size, taking_part
 from safety.store.prune import Pruned, prune
 from safety.store.repack import repack_loose, repack_packs
 from safety.store.storerefs import ANCHOR, LOG, PIN, delete_refs, refs_below
 from safety.types import ObjectId
 
-__all__ = ["Forgotten", "KeepRules", "Pruned", "Tidied", "forget", "prune", "repack_loose", "repack_packs", "store_size", "tidy"]
+__all__ = [
+    "Forgotten",
+    "KeepRules",
+    "Pruned",
+    "Tidied",
+    "forget",
+    "prune",
+    "repack_loose",
+    "repack_packs",
+    "store_size",
+    "tidy",
+    "unshare",
+]
 
 DAY_MS = 24 * 3600 * 1000
 _ROUNDS = 3
@@ -106,8 +119,7 @@ def _excess(git: Git, odb: ObjectStore, rules: KeepRules, free: int | None) -> i
     it smaller, and a long history must not leave no room for undo.
     """
     disk = os.statvfs(odb.git_dir)
-    floor = int(disk.f_blocks * disk.f_frsize * rules.min_free_percent / 100)
-    short_of = floor - (disk.f_bavail * disk.f_frsize if free is None else free)
+    short_of = _floor(disk, rules) - (disk.f_bavail * disk.f_frsize if free is None else free)
     size = store_size(odb.git_dir)
     if size.own_bytes <= rules.max_bytes:
         return short_of
@@ -187,10 +199,29 @@ class Tidied:
     over_by: int
 
 
+def unshare(odb: ObjectStore, rules: KeepRules) -> Unshared | None:
+    """Copies what the store shares with the user's repository by hard link, as far as the rules leave room; None without such files."""
+    if not linked_files(odb.git_dir):
+        return None
+    disk = os.statvfs(odb.git_dir)
+    spare = disk.f_bavail * disk.f_frsize - _floor(disk, rules)
+    room = rules.max_bytes * 3 // 4 - store_size(odb.git_dir).own_bytes  # the rest is for operations, as in _excess
+    with taking_part(odb.git_dir):
+        done = unshare_links(odb.git_dir, copy_budget=max(0, min(spare, room)))
+    odb.refresh()
+    return done
+
+
+def _floor(disk: os.statvfs_result, rules: KeepRules) -> int:
+    """How many bytes of the disk are to stay free."""
+    return int(disk.f_blocks * disk.f_frsize * rules.min_free_percent / 100)
+
+
 def tidy(git: Git, odb: ObjectStore, rules: KeepRules, now_ms: int, *, retired: frozenset[str] = frozenset()) -> Tidied:
     """Everything an idle moment is for:
 
-    Packs, forgets, and prunes if something was forgotten, until the rules are met or cannot be.
+    Packs, forgets, and prunes if something was forgotten, until the rules are met or cannot be; makes what is one with files of
+    the user's repository the store's own.
     """
     packed = repack_loose(git, odb)
     repack_packs(git, odb)
@@ -203,4 +234,5 @@ def tidy(git: Git, odb: ObjectStore, rules: KeepRules, now_ms: int, *, retired: 
             break
         forgotten += result.operations
         pruned = prune(git, odb)
+    unshare(odb, rules)
     return Tidied(packed, forgotten, pruned, store_size(odb.git_dir), result.over_by)

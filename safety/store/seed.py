@@ -131,7 +131,7 @@ def has_promisor(git_dir: Path) -> bool:
 
 
 def seed(
-    git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int = COPY_BUDGET, root: bytes | None = None
+    git: Git, odb: ObjectStore, objects_dir: bytes, *, copy_budget: int | None = None, root: bytes | None = None
 ) -> SeedReport:
     """Takes over all objects below a user's ``objects`` directory and its alternates; may be repeated, also after a crash.
 
@@ -139,7 +139,7 @@ def seed(
     repository that is repacked under our hands is read by git in the end. Writes nothing into the user's repository; a hard
     link changes the link count and ctime of a file there. Failures of the file system are a ``problem``, not an exception.
     """
-    seeder = _Seeder(odb.git_dir, copy_budget)
+    seeder = _Seeder(odb.git_dir, COPY_BUDGET if copy_budget is None else copy_budget)
     problem = ""
     complete = False
     set_share(odb.git_dir, source_of(objects_dir), read_ids(os.path.dirname(objects_dir) + b"/shallow"), durable=False)

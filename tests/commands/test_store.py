@@ -10,6 +10,7 @@ from safety.commands.report import Ask, LogReport, TextReport, UndoReport
 from safety.commands.restore import UnknownPath
 from safety.session import Session
 from safety.store import apply
+from safety.store.journal import UndoRefused
 from tests.commands.conftest import Work
 from tests.support.repo import NINE_LINES
 from tests.support.store import store_git, stores
@@ -129,9 +130,9 @@ def test_the_whole_workspace_is_not_purged(work: Work) -> None:
         purged(work, ".", confirmed=True)
 
 
-def interrupted(work: Work, monkeypatch: pytest.MonkeyPatch) -> Session:
-    """An undo that dies after its first file."""
-    work.agent_does("echo 1 >b.txt; rm src/app.py; echo n >new")
+def interrupted(work: Work, monkeypatch: pytest.MonkeyPatch, act: str = "echo 1 >b.txt; rm src/app.py; echo n >new") -> Session:
+    """An undo that dies before its first file."""
+    work.agent_does(act)
 
     class Died(Exception):
         pass
@@ -172,3 +173,31 @@ def test_recover_finishes(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for args in (RecoverArgs(), RecoverArgs(dry_run=True)):
         assert recover.run(work.session, args).exit_code == 4
+
+
+def test_recover_leaves_refs_that_moved(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user committed after the interruption stays, and is said. Rule: recovery judges against now."""
+    session = interrupted(work, monkeypatch, "echo 1 >b.txt; git commit -qam agent")
+    head = work.commit("user", mine_txt="mine\n")
+
+    done = recover.run(session, RecoverArgs())
+
+    assert isinstance(done, TextReport)
+    assert (work.head(), work.branch(), work.read("b.txt"), work.read("mine.txt")) == (head, "main", "b\n", "mine\n")
+
+
+def test_recover_waits_for_another_git(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index.lock that is not ours is left, and once it is gone recover finishes. Rule: only what the journal names is removed."""
+    head = work.head()
+    session = interrupted(work, monkeypatch, "echo 1 >b.txt; git commit -qam agent")
+    for number in range(20):
+        work.write(f".git/taken-{number}", "")  # or the lock below would get the inode of the one that is gone
+    lock = work.write(".git/index.lock", "")
+
+    with pytest.raises(UndoRefused):
+        recover.run(session, RecoverArgs())
+
+    assert lock.exists()
+    lock.unlink()
+    assert recover.run(work.session, RecoverArgs()).exit_code == 0
+    assert (work.head(), work.read("b.txt"), work.status()) == (head, "b\n", "")

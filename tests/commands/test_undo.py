@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any
 
 import pytest
 
-from safety.commands import log, redo, restore, snapshot, undo
+import safety.session as engine
+from safety.commands import carry, log, redo, restore, snapshot, undo
 from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
 from safety.commands.report import Ask, Choose, LogReport, PathLine, SnapshotReport, UndoReport
+from safety.session import CaptureFailed
 from safety.store.oplog import UnknownHandle
 from safety.terminal.drawing import View
 from safety.terminal.render import render
@@ -75,6 +78,22 @@ def test_notes(work: Work) -> None:
     assert line_of(report, b"new").note == "created by the agent"
 
 
+@pytest.mark.parametrize(("bound_ms", "said"), [(-1, True), (carry.LONG_CALL_MS, False)])
+def test_what_changed_in_a_long_call_is_named(work: Work, monkeypatch: pytest.MonkeyPatch, bound_ms: int, said: bool) -> None:
+    """The user may have saved a file that is found changed around a call of many seconds. What a tool declared is its own."""
+    monkeypatch.setattr(carry, "LONG_CALL_MS", bound_ms)
+    with work.turn() as talk:
+        with work.step(talk):
+            work.write("b.txt", "agent\n")
+        with work.step(talk, paths=["a.txt"]):
+            work.write("a.txt", "agent\n")
+
+    report = undone(work)
+
+    assert ("changed during a long call" in line_of(report, b"b.txt").note) == said
+    assert "long call" not in line_of(report, b"a.txt").note
+
+
 def test_commits_taken_off(work: Work) -> None:
     """The line of a branch says by how many commits it moves; a redo says that they are back."""
     before = work.head()[:7]
@@ -126,6 +145,20 @@ def test_a_turn_without_changes(work: Work) -> None:
     report = undone(work, 4, handle="t1")
 
     assert (report.nothing, work.session.log.head_id()) == ("t1 changed nothing", head)
+
+
+def test_without_a_snapshot_of_now_nothing_is_undone(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what is there cannot be captured, undo refuses before its first write. Rule: no safety snapshot, no undo."""
+    work.agent_does("echo agent >b.txt")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(engine, "everything", full)
+    with pytest.raises(CaptureFailed):
+        undone(work)
+
+    assert work.read("b.txt") == "agent\n"
 
 
 def test_nothing_recorded_yet(work: Work) -> None:

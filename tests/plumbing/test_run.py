@@ -156,6 +156,19 @@ def test_a_bare_repository_inside_the_tree_is_not_entered(env: Environment, root
     assert caught.value.returncode == 128
 
 
+def test_a_missing_object_is_not_fetched(env: Environment, root: Path) -> None:
+    """What a partial clone left with its remote stays there: a call of ours fails where plain git goes and gets it."""
+    run_git(env, root, "config", "uploadpack.allowFilter", "true")
+    run_git(env, root, "config", "uploadpack.allowAnySHA1InWant", "true")
+    blob = run_git(env, root, "rev-parse", "HEAD:a.txt").decode().strip()
+    clone = root.parent / "clone"
+    run_git(env, root, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{root}", str(clone))
+
+    assert Git(env).user(os.fsencode(clone), ["cat-file", "-e", blob], check=False).returncode != 0
+
+    run_git(env, clone, "cat-file", "-e", blob)
+
+
 def test_a_vanished_git_directory_does_not_let_the_repository_above_answer(env: Environment, root: Path) -> None:
     """Discovery stops at the root that was named."""
     inner = root / "inner"

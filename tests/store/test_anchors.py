@@ -105,6 +105,18 @@ def test_a_history_with_a_hole_is_carried_all_the_same(
     assert head in shelf.objects()
 
 
+@pytest.mark.parametrize("limit", [0, 2000])
+def test_replaced_objects_come_as_they_are(shelf: Shelf, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """A commit that the user replaced by another comes over with its own tree, by either way. Rule: no replacing in our calls."""
+    monkeypatch.setattr(anchoring, "MOST_IN_PROCESS", limit)
+    first = user.head()
+    second = user.commit("second", a_txt="two\n")
+    user.git("replace", second, first)
+
+    assert shelf.bring(second) == set()
+    assert shelf.has_history(second)
+
+
 def test_gitlinks_are_not_followed(shelf: Shelf, user: RepoBuilder) -> None:
     """A submodule's commit is not an object of this repository and is not missed."""
     user.git("update-index", "--add", "--cacheinfo", "160000," + "ab" * 20 + ",sub")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from safety.store.attribution import ALL_PATHS, UNATTRIBUTED, OpenCall, actor_between_calls, settle_owners
-from safety.store.oplog import Record
+from safety.store.attribution import ALL_PATHS, UNATTRIBUTED, OpenCall, actor_between_calls, operations_of_turn, settle_owners
+from safety.store.oplog import Operation, Record
 
 ONE, TWO, DEAD = "s/1/1", "s/2/1", "s/3/1"
 
@@ -65,3 +65,16 @@ def test_actor_between_calls(open_calls: tuple[bool, ...], turn_open: bool, acto
     calls = [OpenCall("s", 1, 1, "c", None, deferred) for deferred in open_calls]
 
     assert actor_between_calls(calls, turn_open) == actor
+
+
+def test_a_turn_has_what_gate_and_commit_did_in_it() -> None:
+    """The whole turn takes them along, one call of it does not; the user's and nobody's changes are no part of either."""
+    log = [
+        Operation(b"", b"", None, Record(actor, "call" if call else "checkpoint", actor, turn=1, call=call, last_turn=1))
+        for actor, call in (("commit", 0), ("gate", 0), ("user", 0), (UNATTRIBUTED, 0), ("agent", 1))
+    ]
+
+    def taken(call: int | None) -> list[str]:
+        return [item.operation.id for item in operations_of_turn(log, 1, call, unattributed=False, provisional={})]
+
+    assert (taken(None), taken(1)) == (["commit", "gate", "agent"], ["agent"])

@@ -381,6 +381,31 @@ def test_low_disk_still_removes_loose_objects(shelf: Shelf, monkeypatch: pytest.
     assert packed in shelf.objects()
 
 
+# ---- what is shared with the user's repository
+
+
+@pytest.mark.parametrize(("max_bytes", "shared"), [(2 << 30, False), (1000, True)])
+def test_an_idle_store_makes_shared_packs_its_own(
+    tmp_path: Path, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch, max_bytes: int, shared: bool
+) -> None:
+    """What was linked at the seed is copied while the limit leaves room; then the user may empty their packs in place."""
+    monkeypatch.setattr(seeding, "_reflink", lambda out, source: False)
+    user.git("repack", "-adq")
+    shelf = Shelf(tmp_path, user)
+    shelf.seed(copy_budget=0)
+    shelf.capture()
+    assert any(pack.is_shared for pack in packs(shelf.git_dir))
+
+    tidy(shelf.git, shelf.odb, KeepRules(max_bytes=max_bytes, min_free_percent=0), shelf.now_ms)
+
+    assert any(pack.is_shared for pack in packs(shelf.git_dir)) == shared
+    if not shared:
+        for file in (user.root / ".git/objects/pack").iterdir():
+            file.chmod(0o644)
+            file.write_bytes(b"")
+        fsck(shelf.git_dir)
+
+
 # ---- repack
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -164,6 +166,22 @@ def test_unshare_does_not_copy_what_the_user_has_damaged(
     done = unshare_links(shelf.git_dir, copy_budget=1 << 20)
 
     assert done.damaged == (f"pack/{pack.name}",)
+
+
+def test_what_cannot_be_linked_is_copied(shelf: Shelf, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another file system, or where links to it are forbidden, even what is over the budget is copied."""
+    pack_all(user)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(fcntl, "ioctl", refused)
+
+    report = shelf.seed(copy_budget=0)
+
+    assert (report.complete, report.linked_bytes) == (True, 0)
+    assert shelf.objects() == everything_in(user)
 
 
 def test_seed_survives_a_collection_by_the_user(shelf: Shelf, user: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:

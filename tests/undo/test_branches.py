@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.repo import NINE_LINES, RepoBuilder
 from tests.support.state import reflogs_of
 
@@ -97,6 +99,20 @@ def test_users_rebase_moved_on(repo: RepoBuilder) -> None:
     assert before.repositories[b""]["HEAD"] == repo.picture().repositories[b""]["HEAD"]
 
 
+def test_rebase_whose_plan_the_user_edited_stays(repo: RepoBuilder) -> None:
+    """Edited to-do lines of a rebase that the agent started are the user's, though HEAD has not moved. Rule (d): as a set."""
+    repo.sh("git checkout -q -b o; echo O >b.txt; git commit -qam o1; echo O2 >a.txt; git commit -qam o2; git checkout -q main")
+    repo.sh("echo M >b.txt; git commit -qam m; git checkout -q o")
+    repo.agent_runs("git rebase -q main >/dev/null 2>&1 || true")
+    with repo.user():
+        repo.append(".git/rebase-merge/git-rebase-todo", "exec true\n")
+
+    repo.undo(code=3)
+
+    assert repo.read(".git/rebase-merge/git-rebase-todo").endswith("exec true\n")
+    assert repo.branch() == ""
+
+
 def test_pushed_commit_stays(repo: RepoBuilder) -> None:
     """A commit that a remote has is not taken off; revert is offered. Rule: contained in a remote-tracking ref."""
     repo.sh("git init -q --bare ../remote; git remote add origin ../remote; git push -q -u origin main")
@@ -119,25 +135,27 @@ def test_users_fetch_during_the_call_stays(repo: RepoBuilder) -> None:
     with repo.agent():
         repo.write("b.txt", "agent\n")
         repo.git("fetch", "-q")
-    fetched = repo.git("rev-parse", "origin/main")
+    fetched, last = repo.git("rev-parse", "origin/main"), repo.read(".git/FETCH_HEAD")
 
     repo.undo()
 
     assert repo.git("rev-parse", "origin/main") == fetched
-    assert repo.exists(".git/FETCH_HEAD")
+    assert repo.read(".git/FETCH_HEAD") == last
     assert repo.read("b.txt") == "b\n"
 
 
-def test_branch_that_the_user_took_over_stays(repo: RepoBuilder) -> None:
+@pytest.mark.parametrize("then", ["true", "git checkout -q main"])
+def test_branch_that_the_user_took_over_stays(repo: RepoBuilder, then: str) -> None:
     """A branch of the agent's with a commit of the user's on it is kept. Rule: ours differs from base: never moved or deleted."""
     repo.agent_runs("git branch helper")
     with repo.user():
         repo.sh("git checkout -q helper; echo mine >mine; git add mine; git commit -qm mine")
     head = repo.head()
+    repo.sh(then)
 
     repo.undo(code=3)
 
-    assert (repo.branch(), repo.head()) == ("helper", head)
+    assert repo.git("rev-parse", "helper") == head
 
 
 def test_branch_checked_out_since_is_not_deleted(repo: RepoBuilder) -> None:
@@ -150,6 +168,19 @@ def test_branch_checked_out_since_is_not_deleted(repo: RepoBuilder) -> None:
 
     assert repo.git("rev-parse", "--verify", "helper") == repo.head()
     assert (repo.branch(), repo.read("b.txt")) == ("helper", "b\n")
+
+
+def test_commit_on_a_branch_that_another_work_tree_shares_stays(repo: RepoBuilder) -> None:
+    """The checked-out branch does not move under a second work tree. Rule: a ref checked out elsewhere is never touched."""
+    repo.agent_runs("echo agent >b.txt; git commit -qam agent")
+    with repo.user():
+        repo.git("worktree", "add", "-q", "-f", "../wt", "main")
+    head = repo.head()
+
+    repo.undo(code=3)
+
+    assert (repo.head(), repo.read("b.txt")) == (head, "b\n")
+    assert repo.git("status", "--porcelain", cwd=repo.root.parent / "wt") == ""
 
 
 def test_branch_checked_out_in_another_work_tree_stays(repo: RepoBuilder) -> None:
@@ -273,6 +304,32 @@ def test_index_entries_of_the_user_stay(repo: RepoBuilder) -> None:
     assert repo.git("show", ":b.txt") == "user"
 
 
+def test_a_path_that_the_user_staged_anew_stays_staged(repo: RepoBuilder) -> None:
+    """The user's version of what the agent had staged stays in the index. Rule: an entry group equal to base gets theirs, else stays."""
+    repo.agent_runs("echo agent >a.txt; echo agent >b.txt; git add -A")
+    with repo.user():
+        repo.sh("echo user >b.txt; git add b.txt")
+
+    repo.undo(code=3)
+
+    assert (repo.git("show", ":b.txt"), repo.git("show", ":a.txt") + "\n") == ("user", NINE_LINES)
+
+
+def test_undo_hides_no_edit_from_git(repo: RepoBuilder) -> None:
+    """An edit in the second in which git wrote its index still shows. Rule: what the old index held racy gets no stat data."""
+    repo.git("config", "core.trustctime", "false")
+    repo.sh("echo n >n.txt; touch -d @1500000000 b.txt; git add b.txt n.txt")
+    repo.agent_runs("git rm -q --cached n.txt")
+    with repo.user():
+        repo.sh("echo B >b.txt; touch -d @1500000000 b.txt .git/index")
+    assert " M b.txt" in repo.git("--no-optional-locks", "status", "--porcelain").splitlines()
+
+    repo.undo()
+
+    assert repo.git("ls-files", "n.txt") == "n.txt"
+    assert " M b.txt" in repo.status().splitlines()
+
+
 def test_users_half_finished_staging_survives_the_agents_edit(repo: RepoBuilder) -> None:
     """Staged and unstaged versions of a file differ as before. Rule: index entry groups equal to base get theirs, others stay."""
     repo.sh("echo staged >b.txt; git add b.txt; echo unstaged >b.txt")
@@ -309,8 +366,22 @@ def test_reflogs_only_grow(repo: RepoBuilder) -> None:
         assert len(after[name]) > len(before[name])
 
 
+@pytest.mark.parametrize("cut", ["git branch -qD other", "git reflog expire --expire=now --all", "rm -rf .git/logs/refs"])
+def test_reflogs_that_were_cut_come_back(repo: RepoBuilder, cut: str) -> None:
+    """What a log held before the agent cut or deleted it is in it again. Rule: a log that was cut is laid back."""
+    repo.sh("git branch other; git branch -f other HEAD; echo 2 >b.txt; git commit -qam 2; git branch -qf other HEAD")
+    before = reflogs_of(repo.root)
+    repo.agent_runs(f"{cut}; echo agent >a.txt")
+
+    repo.undo()
+
+    after = reflogs_of(repo.root)
+    for name in (b"HEAD", b"refs/heads/main", b"refs/heads/other"):
+        assert after[name].startswith(before[name]), name
+
+
 def test_git_identity_is_not_needed(repo: RepoBuilder) -> None:
-    """Undo moves refs where git knows no name for the user. Rule: our ref calls set a fixed committer."""
+    """Undo moves refs where git knows no name for the user, in a name of its own. Rule: our ref calls set a fixed committer."""
     repo.sh("git config user.useConfigOnly true; rm ../home/.gitconfig")
     head = repo.head()
     repo.env.update(GIT_AUTHOR_NAME="A", GIT_AUTHOR_EMAIL="a@x", GIT_COMMITTER_NAME="A", GIT_COMMITTER_EMAIL="a@x")
@@ -321,6 +392,8 @@ def test_git_identity_is_not_needed(repo: RepoBuilder) -> None:
     repo.undo()
 
     assert repo.head() == head
+    logs = reflogs_of(repo.root)
+    assert all(b" git-safety <" in logs[name].splitlines()[-1] for name in (b"HEAD", b"refs/heads/main"))
 
 
 def test_git_directory_made_meanwhile_is_not_replaced(repo: RepoBuilder) -> None:
@@ -368,15 +441,16 @@ def test_users_newer_content_after_history_rewrite_stays(repo: RepoBuilder) -> N
     assert repo.read("b.txt") == "b\n"
 
 
-def test_locked_index_changes_nothing(repo: RepoBuilder) -> None:
-    """While another git holds the index, undo changes nothing and says so, then works. Rule: locks first, exit 1."""
+@pytest.mark.parametrize("lock", ["index", "refs/heads/main", "HEAD"])
+def test_what_another_git_holds_changes_nothing(repo: RepoBuilder, lock: str) -> None:
+    """While another git holds the index or a ref, undo changes nothing and says so, then works. Rule: locks first, exit 1."""
     repo.agent_runs("echo agent >b.txt; git commit -qam agent")
     before = repo.picture()
-    repo.write(".git/index.lock", "")
+    repo.write(f".git/{lock}.lock", "")
 
     done = repo.run("undo")
 
-    repo.path(".git/index.lock").unlink()
+    repo.path(f".git/{lock}.lock").unlink()
     assert (done.code, "Error:" in done.err) == (1, True), done.text
     repo.assert_is(before)
     repo.undo()

@@ -6,10 +6,13 @@ import json
 import os
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import safety.store.seed as seeding
+from tests.support import process
 from tests.support.repo import NINE_LINES, RepoBuilder
 from tests.support.state import dot_git_fingerprint
 from tests.support.store import borrowed, reachable, store_git, stores
@@ -166,6 +169,24 @@ def test_store_survives_the_loss_of_the_repository(repo: RepoBuilder) -> None:
     repo.git("fsck", "--full", "--strict")
 
 
+def test_large_packs_of_the_store_become_its_own(repo: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pack too large to be copied at first contact is copied by the end of the turn. Rule: links become copies when idle."""
+    monkeypatch.setattr(seeding, "COPY_BUDGET", 0)
+    monkeypatch.setattr(seeding, "_reflink", lambda out, source: False)
+    repo.sh("for i in 1 2 3; do echo $i >>a.txt; git commit -qam $i; done; git repack -adq")
+    before = repo.picture()
+    with repo.turn(), repo.call():
+        pack = next(repo.path(".git/objects/pack").glob("*.pack"))
+        assert process.spawning() or pack.stat().st_nlink == 2
+    assert pack.stat().st_nlink == 1
+    repo.agent_runs("for f in .git/objects/pack/*; do chmod u+w $f; : >$f; done; rm -rf .git")
+
+    repo.undo()
+
+    repo.assert_is(before)
+    repo.git("fsck", "--full", "--strict")
+
+
 def test_seed_takes_no_keep_files_and_borrows_nothing(repo: RepoBuilder) -> None:
     """A repository that borrows from a donor is covered when the donor is gone. Rule: alternates are followed and copied."""
     donor = repo.root.parent / "donor"
@@ -210,8 +231,20 @@ def test_store_on_another_file_system(repo: RepoBuilder, tmp_path: Path) -> None
         subprocess.run(["rm", "-rf", str(state)], check=True)
 
 
-def test_prune_keeps_what_an_operation_names(repo: RepoBuilder) -> None:
-    """Commits, stash, index blobs and tags that only the store still has outlive forget and prune. Rule: anchors."""
+def ours(repo: RepoBuilder) -> None:
+    repo.must("store", "forget")
+    repo.must("store", "prune")
+
+
+def gits_own(repo: RepoBuilder) -> None:
+    for store in stores(repo.state):
+        store_git(store, "repack", "-adq")
+        store_git(store, "prune", "--expire=now")
+
+
+@pytest.mark.parametrize("collect", [ours, gits_own])
+def test_prune_keeps_what_an_operation_names(repo: RepoBuilder, collect: Callable[[RepoBuilder], None]) -> None:
+    """Commits, stash, index blobs and tags that only the store still has outlive any clean-up of it. Rule: anchors."""
     repo.sh("git checkout -q -b other; echo O >o; git add o; git commit -qm o; git tag -a v1 -m v1; git checkout -q main")
     repo.sh(
         "echo amended >>a.txt; git commit -qam one; git commit -q --amend -m two; echo st >>a.txt; git stash -q; "
@@ -219,14 +252,33 @@ def test_prune_keeps_what_an_operation_names(repo: RepoBuilder) -> None:
     )
     before = repo.picture()
     repo.agent_runs("rm -rf .git")
-    repo.must("store", "forget")
-    repo.must("store", "prune")
+    collect(repo)
 
     repo.undo()
 
     repo.assert_is(before)
     repo.git("fsck", "--full", "--strict")
     assert repo.git("cat-file", "-t", "HEAD@{1}") == "commit"
+
+
+def test_what_came_after_first_contact_is_brought_over(repo: RepoBuilder) -> None:
+    """A commit that only a reflog names, a stash, a tag and a staged version made since are there when the repository is lost.
+
+    Rule: each capture brings over what is newly named.
+    """
+    repo.agent_runs("echo agent >a.txt")
+    repo.sh(
+        "echo amended >>a.txt; git commit -qam one; git commit -q --amend -m two; git tag -a v1 -m v1; echo st >>a.txt; "
+        "git stash -q; echo staged >b.txt; git add b.txt; echo unstaged >b.txt"
+    )
+    before = repo.picture()
+    repo.agent_runs("rm -rf .git")
+
+    repo.undo()
+
+    repo.assert_is(before)
+    repo.git("fsck", "--full", "--strict")
+    assert repo.git("log", "-1", "--format=%s", "HEAD@{2}") == "one"
 
 
 def test_forget_leaves_what_can_be_undone(repo: RepoBuilder) -> None:

@@ -32,6 +32,8 @@ def test_sha256_repository(folder: RepoBuilder) -> None:
     folder.git("init", "-q", "--object-format=sha256", ".")
     standard(folder)
     edits_come_back(folder)
+    said = folder.must("log", "--not-covered", "--json").out
+    assert "object-format" in said and "index-as-bytes" in said
 
 
 def test_unknown_extension(repo: RepoBuilder) -> None:
@@ -60,6 +62,20 @@ def test_shallow_clone(repo: RepoBuilder) -> None:
     clone.undo()
 
     clone.assert_is(before)
+    clone.git("fsck", "--full")
+
+
+def test_deepened_history_stays(repo: RepoBuilder) -> None:
+    """History that the agent fetched for a shallow clone is not cut off again. Rule: never undone: refs/remotes, FETCH_HEAD, shallow."""
+    repo.commit("second", b_txt="2\n")
+    clone = RepoBuilder(repo.root.parent / "clone", repo.env, init=False)
+    clone.git("clone", "-q", "--depth", "1", f"file://{repo.root}", ".")
+    clone.agent_runs("git fetch -q --unshallow; echo agent >a.txt")
+
+    clone.undo()
+
+    assert clone.read("a.txt") == NINE_LINES
+    assert len(clone.git("log", "--format=%h").splitlines()) == 2
     clone.git("fsck", "--full")
 
 
@@ -184,6 +200,16 @@ def test_moved_folder_is_not_mixed(repo: RepoBuilder, tmp_path: Path) -> None:
     assert repo.read("a.txt") == "unrelated\n"
     shutil.rmtree(repo.root)
     (tmp_path / "old").rename(repo.root)
+
+
+def test_folder_put_back_from_a_copy_goes_on(repo: RepoBuilder, tmp_path: Path) -> None:
+    """Another folder with the same history is the same workspace. Rule: a new generation only if path and history both differ."""
+    repo.agent_runs("echo agent >a.txt")
+    repo.sh(f"cp -a . {tmp_path}/copy; mv {repo.root} {tmp_path}/old; mv {tmp_path}/copy {repo.root}")
+
+    repo.undo()
+
+    assert repo.read("a.txt") == NINE_LINES
 
 
 def test_workspace_through_a_link(repo: RepoBuilder) -> None:

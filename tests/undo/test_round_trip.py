@@ -57,6 +57,7 @@ FILES = [
         "echo K >key; chmod 600 key; echo G >gen; chmod 444 gen",
     ),
     Case("special_mode_bits", "full mode bits", "chmod 755 tool.sh src", "chmod 4711 tool.sh; chmod 2770 src; sleep 1.1"),
+    Case("closed_folder", "modes of directories come last", "chmod 755 src/lib; rm -rf src", "chmod 555 src/lib"),
     Case("folder_mode", "directories keep their modes", "chmod 700 src; chmod 711 src/lib"),
     Case("link_retargeted", "a link's target is its content", "ln -sfn b.txt link", "ln -s a.txt link"),
     Case("link_becomes_file", "a type change is whole", "rm link; echo x >link", "ln -s a.txt link"),

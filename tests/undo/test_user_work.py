@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.support.repo import NINE_LINES, RepoBuilder
+from tests.support.store import blob_id, reachable
 
 AGENT = NINE_LINES.replace("line 2\n", "agent 2\n")
 
@@ -212,15 +213,18 @@ def test_binary_content_never_merges(repo: RepoBuilder) -> None:
     assert done.paths("kept") == ["bin"]
 
 
-def test_no_merge_across_line_ends(repo: RepoBuilder) -> None:
-    """A file whose line ends the user converted is the user's. Rule: a merge needs the same dominant line ends."""
+@pytest.mark.parametrize("kept_lines", [0, 4])
+def test_no_merge_across_line_ends(repo: RepoBuilder, kept_lines: int) -> None:
+    """A file whose line ends the user converted, all or most, is the user's. Rule: a merge needs the same dominant line ends."""
     repo.agent_writes("a.txt", AGENT)
+    lines = AGENT.splitlines(keepends=True)
+    mine = "".join(lines[:kept_lines]) + "".join(lines[kept_lines:]).replace("\n", "\r\n")
     with repo.user():
-        repo.write("a.txt", AGENT.replace("\n", "\r\n"))
+        repo.write("a.txt", mine)
 
     done = repo.undo(code=3)
 
-    assert repo.read_bytes("a.txt") == AGENT.replace("\n", "\r\n").encode()
+    assert repo.read_bytes("a.txt") == mine.encode()
     assert done.paths("kept") == ["a.txt"]
 
 
@@ -303,10 +307,26 @@ def test_hard_link_of_another_inode_is_not_written_through(repo: RepoBuilder) ->
     repo.write("h1", "both\n")
     os.link(repo.path("h1"), repo.path("h2"))
     repo.agent_runs("rm h1; echo agent >h1; ln h1 h3")
+    with repo.user():
+        os.link(repo.path("h1"), repo.path("mine"))
 
     repo.undo()
 
     assert (repo.read("h1"), repo.read("h2"), repo.exists("h3")) == ("both\n", "both\n", False)
+    assert repo.read("mine") == "agent\n"
+
+
+def test_hard_linked_pair_stays_one_file(repo: RepoBuilder) -> None:
+    """What the agent wrote through one name goes back for both, also outside. Rule: one inode throughout is written in place."""
+    outside = repo.root.parent / "outside"
+    repo.write("h1", "both\n")
+    os.link(repo.path("h1"), outside)
+    repo.agent_runs("echo agent >h1")
+
+    repo.undo()
+
+    assert outside.read_text() == "both\n"
+    assert os.path.samefile(repo.path("h1"), outside)
 
 
 def test_users_clone_made_afterwards_stays(repo: RepoBuilder) -> None:
@@ -335,21 +355,27 @@ def test_data_under_an_ignore_rule_of_the_agent_stays(repo: RepoBuilder) -> None
 
 @pytest.mark.parametrize("how", ["info/exclude", "core.excludesFile", "the XDG file"])
 def test_privately_excluded_file_stays(repo: RepoBuilder, how: str) -> None:
-    """A file under the user's private ignore rules is neither taken nor shown as new. Rule: exclude files are handed over."""
+    """What the user's private rules ignore counts as ignored: dependencies are not taken in. Rule: exclude files are handed over."""
+    rules = "private.md\nnode_modules/\n"
     if how == "info/exclude":
-        repo.write(".git/info/exclude", "private.md\n")
+        repo.write(".git/info/exclude", rules)
     elif how == "core.excludesFile":
-        repo.write("../gi", "private.md\n")
+        repo.write("../gi", rules)
         repo.git("config", "--global", "core.excludesFile", str(repo.root.parent / "gi"))
     else:
-        repo.write("../home/.config/git/ignore", "private.md\n")
-    repo.agent_runs("echo agent >a.txt")
+        repo.write("../home/.config/git/ignore", rules)
+    repo.write("node_modules/m.js", "dependency\n")
+    repo.agent_runs("echo agent >a.txt; echo agent >node_modules/m.js")
+    repo.ledger.forgive(b"dependency\n")
+    stored = reachable(repo.state)
     with repo.user():
         repo.write("private.md", "mine\n")
 
     repo.undo()
 
     assert (repo.read("private.md"), repo.read("a.txt")) == ("mine\n", NINE_LINES)
+    assert repo.read("node_modules/m.js") == "agent\n"
+    assert {blob_id(b"dependency\n"), blob_id(b"agent\n")} & stored == {blob_id(b"agent\n")}  # a.txt holds it too
 
 
 def test_mtimes(repo: RepoBuilder) -> None:

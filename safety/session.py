@@ -37,6 +37,7 @@ from safety.store.repack import LOOSE_THRESHOLD
 from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
 from safety.store.snapshot import changes
 from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
+from safety.trust import is_trusted, renew
 from safety.types import Decision
 
 Answer = TypeVar("Answer")
@@ -49,6 +50,15 @@ SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
 TIDY_EVERY_MS = DAY_MS
 UPKEEP_CALLS = 50
+DISTRUST = {
+    "never-asked": "was never trusted, so its checks and hooks do not run",
+    "refused": "is not trusted",
+    "default": "is not trusted",
+    "replaced": "is another folder than the one that was trusted",
+    "other-remote": "comes from another remote than when it was trusted",
+    "changed": "has changed since it was trusted",
+    "changed-by-agent": "had its checks changed by the agent in this turn",
+}
 
 
 class CaptureFailed(SafetyError):
@@ -103,6 +113,7 @@ class Session:
     on_progress: Callable[[str, int, int], None] | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     config_folder: bytes = b""
+    cwd: bytes = b""
     hooks: HookRegistry = field(default_factory=HookRegistry)
     notices: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
@@ -298,8 +309,23 @@ class Session:
         return frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
 
     def distrust(self, root: bytes) -> str:
-        """Why the checks and hooks of the repository at ``root`` must not run, as a sentence for the user; empty where they may."""
-        return ""
+        """Why the checks and hooks of the repository at ``root`` must not run and its instructions not be sent, as a sentence.
+
+        Empty where they may. Raises SafetyError when ``trust.json`` cannot be read.
+        """
+        found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed())
+        if found.ok:
+            return ""
+        name = os.fsdecode(os.path.basename(root))
+        why = DISTRUST.get(found.reason, "is not trusted")
+        changed = ", ".join(os.fsdecode(path) for path in found.changed[:3])
+        return f"{name} {why}{f' ({changed})' if changed else ''}; look at it, then: git safety trust"
+
+    def renew_trust(self) -> None:
+        """The user has seen the last turn and spoken again: what the agent changed in a trusted repository's checks counts as seen."""
+        state = self.sessions.load(self.id)
+        if not state.continued:
+            renew(self.place.home, self.root, self.agent_changed())
 
     def taint(self, why: str) -> None:
         """Remembers for the rest of the turn that a tool's output was flagged."""

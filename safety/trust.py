@@ -148,6 +148,11 @@ def renew(home: Path, root: bytes, agent_changed: Collection[bytes]) -> tuple[by
     return ()
 
 
+def runs_anything(root: bytes) -> bool:
+    """Whether the repository brings a check or a hook at all, which is what there is to trust before a commit."""
+    return any(not _is_instructions(path) for path in _Fingerprint(os.path.realpath(root)).files)
+
+
 def list_trusted(home: Path) -> list[Trusted]:
     """Every trusted root, by path. Raises TrustFileBroken."""
     found = [_trusted(entry) for entry in _load(home)["roots"] if entry["state"] == "trusted"]

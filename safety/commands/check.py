@@ -14,6 +14,7 @@ from safety.gate.run import run_gate
 from safety.session import Session
 from safety.store.history import turns
 from safety.store.snapshot import Snapshot
+from safety.trust import runs_anything
 from safety.types import Absent, Present
 
 
@@ -83,9 +84,9 @@ def _checked(session: Session, place: Pending, now: Snapshot) -> Checked:
 
 def _judge_one(session: Session, place: Pending, checked: Checked, turn: int, conversation: str) -> Verdict:
     settings = settings_of(session)
-    refusal = session.distrust(checked.root)
+    refusal = session.distrust(checked.root) if runs_anything(checked.root) else ""
     if refusal:
-        return Verdict(blocks=True, notices=(refusal,))
+        return Verdict(blocks=True, notices=(f"nothing was committed: {refusal}",))
     result = run_gate(session.place.git, session.environ, checked, settings, session.place.state / "checks")
     if result.log is not None:
         os.replace(result.log, log_of(session, turn))

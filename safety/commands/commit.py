@@ -19,6 +19,7 @@ from safety.session import Session
 from safety.store.history import Turn, parse_handle, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.snapshot import Snapshot
+from safety.trust import runs_anything
 from safety.types import PathState, Present
 
 MOST_NAMED = 10
@@ -88,9 +89,9 @@ def _number(session: Session, handle: str) -> int:
 
 
 def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) -> Done:
-    refusal = session.distrust(place.root)
+    refusal = session.distrust(place.root) if runs_anything(place.root) else ""
     if refusal:
-        return Done((refusal,), code=1)
+        return Done((f"Nothing was committed: {refusal}",), code=1)
     settings = settings_of(session)
     plan = plan_commit(
         session.place.git,

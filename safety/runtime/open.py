@@ -96,6 +96,7 @@ def open_session(
         run_parent=environ.get("GIT_SAFETY_RUN", ""),
         on_progress=on_progress,
         environ=environ,
+        cwd=cwd,
         config_folder=os.fsencode(settings_file(environ).parent),
         hooks=registry_of(load()),
     )

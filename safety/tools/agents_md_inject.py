@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safety.hooks import priorities
 from safety.hooks.events import HookType, ToolExecutePreData
@@ -14,6 +15,9 @@ from safety.hooks.message import Message
 from safety.plumbing.repo import find_root
 from safety.session import Call, Session
 from safety.tools.spec import HookSpec, ToolSpec
+
+if TYPE_CHECKING:
+    from safety.commands.report import Report
 
 USER_FILE = b"AGENTS.md"  # beside the user's settings
 MOST_FOLDERS = 20  # of one call; a call that names more files is no edit of a few
@@ -89,6 +93,14 @@ def _ignored(session: Session, root: bytes, folders: Sequence[bytes]) -> Collect
     return frozenset(done.stdout.split(b"\0")) if done.returncode == 0 else frozenset()
 
 
+def typed(session: Session, words: Sequence[str]) -> Report:
+    """``/agents``."""
+    from safety.commands import agents
+    from safety.commands.args import AgentsArgs
+
+    return agents.run(session, AgentsArgs(session=session.id))
+
+
 TOOL = ToolSpec(
     name="agents_md_inject",
     desc="Tells the model the AGENTS.md files that govern where it works, once each, closest last.",
@@ -98,4 +110,5 @@ TOOL = ToolSpec(
         "pre": HookSpec(HookType.TOOL_EXECUTE_PRE, touches, priorities.AGENTS_MD, {"role": "record"}),
         "turn": HookSpec(HookType.TURN_PRE, turn_opens, priorities.AGENTS_MD),
     },
+    commands={"agents": typed},
 )

@@ -15,6 +15,10 @@ from safety.tools.spec import HookSpec, ToolSpec
 from safety.types import Decision
 
 
+def turn_opens(session: Session) -> None:
+    session.renew_trust()
+
+
 def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
     settings = session.settings
     wanted = settings.gate_enabled == "on" or (settings.gate_enabled == "auto" and settings.autocommit_enabled)
@@ -23,7 +27,7 @@ def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
     from safety.commands.check import judge  # loaded when a turn ends, not for each event
 
     verdict = judge(session, session.id)
-    session.notices.extend(verdict.notices)
+    session.notices.extend(f"git-safety: {text.removeprefix('git-safety: ')}" for text in verdict.notices)
     if verdict.feedback:
         yield Decision("deny", verdict.feedback)
     if verdict.blocks:
@@ -33,5 +37,8 @@ def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
 TOOL = ToolSpec(
     name="precommit",
     desc="At a turn's end the repository's own checks judge the files that the agent changed.",
-    hooks={"turn_post": HookSpec(HookType.TURN_POST, turn_ends, priorities.GATE, {"role": "guard"})},
+    hooks={
+        "turn_pre": HookSpec(HookType.TURN_PRE, turn_opens, priorities.TRUST),
+        "turn_post": HookSpec(HookType.TURN_POST, turn_ends, priorities.GATE, {"role": "guard"}),
+    },
 )

@@ -152,7 +152,7 @@ def test_wrong_and_coming_commands_are_answered(repo: RepoBuilder) -> None:
         ("/undo t99", "t99"),
         ("/undo --force", "typed"),
         ("/undo a b", "typed"),
-        ("/commit now", "does not exist yet"),
+        ("/restore a.txt", "does not exist yet"),
     ]:
         answer = repo.hook("turn.pre", prompt=prompt)
         assert answer["handled"] is True

@@ -136,7 +136,7 @@ class Session:
         Opens a turn if none is open.
         """
         decision = self._trigger(HookType.TOOL_EXECUTE_PRE, ToolExecutePreData(None, self._workspace, call)).decision
-        if decision.action != "deny" and self.hooks.get_hooks(HookType.TOOL_CONFIRM):
+        if decision.action != "deny" and any(not each.observer for each in self.hooks.get_hooks(HookType.TOOL_CONFIRM)):
             decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, call, None, self._workspace).decision)
         return decision
 

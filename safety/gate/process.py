@@ -118,6 +118,33 @@ def run_check(
             process.stdout.close()
 
 
+def run_program(
+    command: str | Sequence[str], input: bytes, timeout_s: float, env: Mapping[str, str], cwd: bytes
+) -> tuple[int, bytes, bytes, bool]:
+    """Exit code, standard output, standard error and whether it took too long, of a program of the user's own settings.
+
+    A text is run by ``/bin/sh``. What it leaves running in its session is ended with it. Raises NotStarted.
+    """
+    argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    try:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as fault:
+        raise NotStarted(fault.errno, fault.strerror, argv[0]) from fault
+    try:
+        out, err = process.communicate(input, timeout_s)
+        return process.returncode, out, err, False
+    except subprocess.TimeoutExpired:
+        _kill_now(process)
+        out, err = process.communicate()
+        return process.returncode, out, err, True
+    finally:
+        if process.returncode is None:
+            _kill_now(process)
+            process.communicate()
+
+
 class _Output:
     """The beginning and the end of what a check wrote, in memory and in the log."""
 

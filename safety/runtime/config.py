@@ -26,9 +26,9 @@ class BadSettings(SafetyError):
 class Settings:
     """The settings in effect; a key of the file such as ``run.quiet_s`` is the attribute ``run_quiet_s``.
 
-    ``agents_md_names`` empty stands for the usual names. ``hooks`` and ``hook_options`` are the user's tables as written,
-    ``project_hooks`` is the project's; what they may hold is decided where they are used. ``warnings`` are sentences about keys that
-    are unknown or not allowed where they stand.
+    ``agents_md_names`` empty stands for the usual names; ``plugins`` names those that are loaded. ``hooks`` and ``hook_options`` are
+    the user's tables as written, ``project_hooks`` is the project's; what they may hold is decided where they are used.
+    ``warnings`` are sentences about keys that are unknown or not allowed where they stand.
     """
 
     fail_closed: bool = False
@@ -43,6 +43,7 @@ class Settings:
     store_keep_operations: int = 2000
     hooks: Mapping[str, Any] = field(default_factory=dict)
     hook_options: Mapping[str, Any] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
     project_hooks: Mapping[str, Any] = field(default_factory=dict)
     gate_enabled: str = "auto"
     gate_backend: str = "auto"
@@ -104,7 +105,7 @@ _WORDS = {
     "trust.default": ("trusted", "ask", "untrusted"),
     "agents_md.enabled": ("on", "auto", "off"),
 }
-_NEVER_A_PROJECTS = ("gate.backend", "gate.command", "autocommit.message_command", "trust.default")
+_NEVER_A_PROJECTS = ("plugins", "gate.backend", "gate.command", "autocommit.message_command", "trust.default")
 #: Switches that a project may throw in one direction only: towards this value.
 _STRICT_SWITCHES = {
     "fail_closed": True,

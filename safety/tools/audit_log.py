@@ -1,12 +1,17 @@
-"""An observer: one JSON line a decision, no values, in the workspace's state folder. It decides nothing and never fails a call."""
+"""An observer: one JSON line for each moment with what was decided, by whom, and who was called. No values, no texts.
+
+The lines lie in the workspace's state folder; ``git safety doctor --trace`` shows the last ones.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from safety.hooks import priorities
+from safety.hooks.caller import Outcome
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.session import Call, Session, digest
 from safety.tools.spec import HookSpec, ToolSpec
@@ -14,28 +19,47 @@ from safety.tools.spec import HookSpec, ToolSpec
 NAME, MAX_BYTES = "audit.jsonl", 4 << 20
 
 
-def before(data: ToolExecutePreData, session: Session) -> None:
+def turn_opened(session: Session, outcome: Outcome) -> None:
+    _write(session, outcome)
+
+
+def before(data: ToolExecutePreData, session: Session, outcome: Outcome) -> None:
     call: Call = data.tool_use
-    _write(session, event="tool.execute.pre", call=call.id, tool=call.tool, digest=digest(call.input))
+    _write(session, outcome, call=call.id, tool=call.tool, digest=digest(call.input))
 
 
-def after(data: ToolExecutePostData, session: Session) -> None:
+def asked(tool_use: Call, preview: str | None, workspace: Path | None, session: Session, outcome: Outcome) -> None:
+    _write(session, outcome, call=tool_use.id, tool=tool_use.tool)
+
+
+def after(data: ToolExecutePostData, session: Session, outcome: Outcome) -> None:
     call: Call = data.tool_use
-    _write(session, event="tool.execute.post", call=call.id, tool=call.tool, status="error" if data.error else "ok")
+    _write(session, outcome, call=call.id, tool=call.tool, status="error" if data.error else "ok")
 
 
-def ended(session: Session) -> None:
-    _write(session, event="turn.post")
+def turn_ended(session: Session, outcome: Outcome) -> None:
+    _write(session, outcome)
 
 
-def _write(session: Session, **fields: Any) -> None:
+def _write(session: Session, outcome: Outcome, **fields: Any) -> None:
+    trace = outcome.trace
+    line = {
+        "time_ms": session.now_ms(),
+        "session": session.id,
+        "event": trace.event,
+        **fields,
+        "decision": trace.action,
+        "decided_by": trace.decided_by,
+        "stopped_by": trace.stopped_by,
+        "failed": [failure.hook for failure in trace.failures],
+        "called": [[step.hook, step.result, round(step.seconds * 1000, 2)] for step in trace.steps],
+    }
     path = session.place.state / NAME
-    line = json.dumps({"time_ms": session.now_ms(), "session": session.id, **fields}, ensure_ascii=True) + "\n"
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_size > MAX_BYTES:
             os.replace(path, path.with_suffix(".1.jsonl"))
-        os.write(fd, line.encode("ascii"))
+        os.write(fd, json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n")
     finally:
         os.close(fd)
 
@@ -45,8 +69,10 @@ TOOL = ToolSpec(
     name="audit_log",
     desc="Keeps a log of what was decided, for people.",
     hooks={
+        "turn_pre": HookSpec(HookType.TURN_PRE, turn_opened, priorities.AUDIT, _OBSERVES),
         "pre": HookSpec(HookType.TOOL_EXECUTE_PRE, before, priorities.AUDIT, _OBSERVES),
+        "confirm": HookSpec(HookType.TOOL_CONFIRM, asked, priorities.AUDIT, _OBSERVES),
         "post": HookSpec(HookType.TOOL_EXECUTE_POST, after, priorities.AUDIT, _OBSERVES),
-        "turn": HookSpec(HookType.TURN_POST, ended, priorities.AUDIT, _OBSERVES),
+        "turn_post": HookSpec(HookType.TURN_POST, turn_ended, priorities.AUDIT, _OBSERVES),
     },
 )

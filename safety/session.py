@@ -50,6 +50,7 @@ SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
 TIDY_EVERY_MS = DAY_MS
 UPKEEP_CALLS = 50
+AUDIT_LOG = "audit.jsonl"  # in the state folder: who was called at each moment, and what was decided
 DISTRUST = {
     "never-asked": "was never trusted, so its checks and hooks do not run",
     "refused": "is not trusted",
@@ -771,9 +772,14 @@ def _summary(call: Call) -> str:
     return ""
 
 
+def checks_log(state: Path, turn: int) -> Path:
+    """Where the full output of a turn's checks lies."""
+    return state / "checks" / f"t{turn}.log"
+
+
 def state_folder(home: Path, entry: registry.Entry) -> Path:
     """Where a workspace's caches, lock and session files lie."""
     return home / "workspaces" / entry.key
 
 
-__all__ = ["Call", "Decision", "Feedback", "Session", "TurnStart", "state_folder"]
+__all__ = ["Call", "Decision", "Feedback", "Session", "TurnStart", "checks_log", "digest", "state_folder"]

@@ -76,10 +76,11 @@ class LogArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowArgs:
-    """``handle`` empty: the newest turn."""
+    """``handle`` empty: the newest turn. ``checks``: what its checks wrote, in full, instead."""
 
     handle: str = ""
     patch: bool = False
+    checks: bool = False
     stat: bool = False
     paths: tuple[bytes, ...] = ()
 
@@ -124,9 +125,10 @@ class StatusArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorArgs:
-    """``fast`` leaves out the check of every object."""
+    """``fast`` leaves out the check of every object. ``trace``: which handlers were called lately, instead of the checks."""
 
     fast: bool = False
+    trace: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from safety.commands.pending import Pending, agents_lines, pending
 from safety.gate.attempts import next_attempt
 from safety.gate.message import line_for_user, message_for_model
 from safety.gate.results import Checked, GateResult, GateSettings
 from safety.gate.run import run_gate
-from safety.session import Session
+from safety.session import Session, checks_log
 from safety.store.history import turns
 from safety.store.snapshot import Snapshot
 from safety.trust import runs_anything
@@ -57,11 +56,6 @@ def judge(session: Session, wanted: str | None, *, turn: int = 0) -> Verdict:
     return total
 
 
-def log_of(session: Session, turn: int) -> Path:
-    """Where the full output of a turn's checks lies."""
-    return session.place.state / "checks" / f"t{turn}.log"
-
-
 def _checked(session: Session, place: Pending, now: Snapshot) -> Checked:
     prefix = place.member + b"/" if place.member else b""
     files, deleted, lines = [], [], {}
@@ -89,7 +83,7 @@ def _judge_one(session: Session, place: Pending, checked: Checked, turn: int, co
         return Verdict(blocks=True, notices=(f"nothing was committed: {refusal}",))
     result = run_gate(session.place.git, session.environ, checked, settings, session.place.state / "checks")
     if result.log is not None:
-        os.replace(result.log, log_of(session, turn))
+        os.replace(result.log, checks_log(session.place.state, turn))
     prefix = place.member + b"/" if place.member else b""
     if result.fixed:
         session.record_own("gate", turn, tuple(prefix + path for path in result.fixed), summary=result.backend)

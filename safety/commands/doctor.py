@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from safety.commands.args import DoctorArgs
-from safety.commands.report import Check, DoctorReport, Report
+from safety.commands.report import Check, DoctorReport, Report, TextReport
 from safety.commands.selection import open_book
 from safety.commands.status import TOO_WIDE, heard_agents
 from safety.commands.store import problem_text
@@ -22,13 +23,14 @@ from safety.faults import SafetyError
 from safety.plumbing.repo import open_repository, verify
 from safety.plumbing.run import GitError, GitMissing
 from safety.release import VERSION
-from safety.session import Session
+from safety.session import AUDIT_LOG, Session
 from safety.store.fsck import fsck
 from safety.store.linked import linked_files
 from safety.store.packs import store_size
 
 OLDEST_GIT, GIT_FOR_COMMITS = (2, 30), (2, 38)
 COMMAND = "git-safety"
+TRACED = 20
 NETWORK_FILE_SYSTEMS = (
     "nfs",
     "cifs",
@@ -47,7 +49,9 @@ NETWORK_FILE_SYSTEMS = (
 
 
 def run(session: Session, args: DoctorArgs) -> Report:
-    """Gives a DoctorReport; exit code 1 with a failure, 0 with warnings."""
+    """Gives a DoctorReport; exit code 1 with a failure, 0 with warnings. With ``trace`` a TextReport, 4 where nothing was heard."""
+    if args.trace:
+        return _trace(session)
     version = _git_version(session)
     checks = [
         *_git(version),
@@ -73,6 +77,24 @@ def run(session: Session, args: DoctorArgs) -> Report:
         checks=tuple(checks),
         exit_code=1 if any(check.level == "fail" for check in checks) else 0,
     )
+
+
+def _trace(session: Session) -> Report:
+    """The last lines that the audit log keeps."""
+    try:
+        kept = (session.place.state / AUDIT_LOG).read_text(encoding="ascii").splitlines()[-TRACED:]
+    except OSError:
+        kept = []
+    rows = [json.loads(row) for row in kept if row.endswith("}")]
+    lines: list[str] = []
+    for row in rows:
+        ends = [f"{name.replace('_', ' ')} {row[name]}" for name in ("decided_by", "stopped_by") if row.get(name)]
+        failed = [f"failed: {', '.join(row['failed'])}"] if row.get("failed") else []
+        about = " ".join(filter(None, (row["event"], row.get("tool", ""), row.get("call", ""))))
+        lines.append(f"{about}: {'; '.join([row['decision'], *ends, *failed])}")
+        lines += [f"  {name}  {result}, {milliseconds} ms" for name, result, milliseconds in row["called"]]
+    told = tuple(lines) or ("No event of an agent was heard here.",)
+    return TextReport(root=session.root, lines=told, data={"trace": rows}, exit_code=0 if rows else 4)
 
 
 # -- programs --------------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from safety.commands.changes import Contents, change_line, net_changes, uncovere
 from safety.commands.gitnotes import git_notes
 from safety.commands.meanwhile import meanwhile
 from safety.commands.patches import patches
-from safety.commands.report import Hint, Report, ShowReport
+from safety.commands.report import Hint, Report, ShowReport, TextReport
 from safety.commands.selection import Selection, nothing_yet, open_book, select
-from safety.session import Session
+from safety.session import Session, checks_log
 
 
 def run(session: Session, args: ShowArgs) -> Report:
@@ -20,6 +20,8 @@ def run(session: Session, args: ShowArgs) -> Report:
     if not args.handle and (report := nothing_yet(book)):
         return report
     chosen = select(book, args.handle)
+    if args.checks:
+        return _checks(session, chosen)
     only = tuple(relative(session, path) for path in args.paths)
     odb = session.log.odb
     contents = Contents(odb)
@@ -40,6 +42,17 @@ def run(session: Session, args: ShowArgs) -> Report:
         patches=patches(contents, shown) if args.patch else (),
         hints=_hints(chosen, bool(changes or git)),
     )
+
+
+def _checks(session: Session, chosen: Selection) -> TextReport:
+    """What the checks of a turn wrote; exit code 4 where none have run."""
+    path = checks_log(session.place.state, chosen.turn.number) if chosen.turn else None
+    try:
+        text = path.read_text("utf-8", "replace") if path else ""
+    except FileNotFoundError:
+        text = ""
+    lines = tuple(text.splitlines()) or (f"No checks have run at the end of {chosen.handle}.",)
+    return TextReport(root=session.root, lines=lines, exit_code=0 if text else 4)
 
 
 def _hints(chosen: Selection, changed: bool) -> tuple[Hint, ...]:

@@ -140,10 +140,11 @@ def _show_options(p: argparse.ArgumentParser) -> None:
         "handle", nargs="?", default="", metavar="HANDLE", help="a turn, call or operation; without it the newest turn"
     )
     p.add_argument("-p", "--patch", action="store_true", help="with the changes as a patch")
+    p.add_argument("--checks", action="store_true", help="what the checks at the turn's end wrote, in full")
 
 
 def _show_args(ns: argparse.Namespace, typed: Typed) -> a.ShowArgs:
-    return a.ShowArgs(handle=ns.handle, patch=ns.patch, paths=typed.paths())
+    return a.ShowArgs(handle=ns.handle, patch=ns.patch, checks=ns.checks, paths=typed.paths())
 
 
 def _diff_options(p: argparse.ArgumentParser) -> None:
@@ -240,11 +241,12 @@ def _status_args(ns: argparse.Namespace, typed: Typed) -> a.StatusArgs:
 
 def _doctor_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--fast", action="store_true", help="leave out the check of every stored object")
+    p.add_argument("--trace", action="store_true", help="show which handlers were called lately, in what order, and who stopped")
 
 
 def _doctor_args(ns: argparse.Namespace, typed: Typed) -> a.DoctorArgs:
     typed.no_paths("doctor")
-    return a.DoctorArgs(fast=ns.fast)
+    return a.DoctorArgs(fast=ns.fast, trace=ns.trace)
 
 
 def _recover_options(p: argparse.ArgumentParser) -> None:
@@ -400,7 +402,7 @@ VERBS: tuple[Verb, ...] = (
         _show_args,
         first=True,
         pages=True,
-        usage="[HANDLE] [-p] [-- PATH...]",
+        usage="[HANDLE] [-p | --checks] [-- PATH...]",
     ),
     Verb(
         "diff",
@@ -476,7 +478,9 @@ VERBS: tuple[Verb, ...] = (
         "export", "Write a turn's changes as a patch for git apply", _export_options, _export_args, usage="[HANDLE] [-- PATH...]"
     ),
     Verb("pin", "Give a snapshot a name and keep it for ever", _pin_options, _pin_args, usage="[NAME [HANDLE]] | -d NAME"),
-    Verb("doctor", "Check that everything works, and say how to mend it", _doctor_options, _doctor_args, usage="[--fast]"),
+    Verb(
+        "doctor", "Check that everything works, and say how to mend it", _doctor_options, _doctor_args, usage="[--fast | --trace]"
+    ),
     Verb("recover", "Finish an undo that was interrupted", _recover_options, _recover_args, usage="[--dry-run]"),
     Verb(
         "purge",

@@ -13,10 +13,10 @@ from typing import Any
 from safety.hooks import priorities
 from safety.hooks.caller import Outcome
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
-from safety.session import Call, Session, digest
+from safety.session import AUDIT_LOG, Call, Session, digest
 from safety.tools.spec import HookSpec, ToolSpec
 
-NAME, MAX_BYTES = "audit.jsonl", 4 << 20
+MAX_BYTES = 4 << 20
 
 
 def turn_opened(session: Session, outcome: Outcome) -> None:
@@ -54,7 +54,7 @@ def _write(session: Session, outcome: Outcome, **fields: Any) -> None:
         "failed": [failure.hook for failure in trace.failures],
         "called": [[step.hook, step.result, round(step.seconds * 1000, 2)] for step in trace.steps],
     }
-    path = session.place.state / NAME
+    path = session.place.state / AUDIT_LOG
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_size > MAX_BYTES:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from safety.commands import log, redo, undo
-from safety.commands.args import LogArgs, RedoArgs, UndoArgs
 from safety.commands.report import Ask, LogReport, PathLine, Report, TextReport, UndoReport, summary
 from safety.faults import SafetyError
 from safety.session import Session
-from safety.store.history import turns
 from safety.tools.bundles import commands_of, load
 from safety.tools.spec import in_session
 
-SHOWN_TURNS = 10
 SHOWN_LINES = 20
 _WORDS = {"undo": "Undid", "redo": "Redid", "restore": "Restored", "recover": "Finished"}
-
-
-class BadCommand(SafetyError):
-    code, exit_code = "usage", 2
 
 
 @dataclass(frozen=True)
@@ -36,7 +28,7 @@ def carry_out(session: Session, prompt: str) -> Done | None:
     """Does what the prompt says, if it is a command of ours; else None. A command that failed tells why."""
     words = prompt.split()
     name = words[0][1:] if words and words[0].startswith("/") else ""
-    known = {**commands_of(load()), **_COMMANDS}
+    known = commands_of(load())
     if name in _LATER:
         return Done((f"git-safety: /{name} does not exist yet; there are {', '.join('/' + one for one in sorted(known))}",))
     if name not in known:
@@ -52,42 +44,6 @@ def carry_out(session: Session, prompt: str) -> Done | None:
     return Done((*report.notices, "\n".join(lines)), (f"git-safety: the user typed /{name}. {lines[0]}",) if told else ())
 
 
-def _undo(session: Session, words: Sequence[str]) -> Report:
-    """The newest turn of this conversation, never another's: whoever types here sees only this one.
-
-    The turn before may have no end on record; whoever types is not waiting for it any more.
-    """
-    known = _words(words, "/undo [HANDLE]", ("handle",))
-    if not (handle := known.get("handle", "")):
-        own = (turn for turn in turns(session.log) if turn.session == session.id and not turn.undone)
-        handle = next((turn.handle for turn in own if undo.has_changes(session, turn)), "")
-    if not handle:
-        return UndoReport(root=session.root, nothing="No turn of this conversation changed anything that is not undone already.")
-    return undo.run(session, UndoArgs(handle=handle, now=True))
-
-
-def _redo(session: Session, words: Sequence[str]) -> Report:
-    known = _words(words, "/redo [HANDLE]", ("handle",))
-    return redo.run(session, RedoArgs(handle=known.get("handle", "")))
-
-
-def _snapshots(session: Session, words: Sequence[str]) -> Report:
-    known = _words(words, "/snapshots [N]", ("number",))
-    return log.run(session, LogArgs(limit=int(known.get("number", SHOWN_TURNS))))
-
-
-def _words(words: Sequence[str], usage: str, kinds: Sequence[str]) -> dict[str, str]:
-    """The words by kind, ``number`` or ``handle``. Raises BadCommand for a kind not wanted, or wanted once and given twice."""
-    known: dict[str, str] = {}
-    for word in words:
-        kind = "number" if word.isdecimal() and int(word) else "handle"
-        if kind not in kinds or kind in known or word.startswith("-"):
-            raise BadCommand(f"it is typed {usage}", "git safety -h")
-        known[kind] = word
-    return known
-
-
-_COMMANDS: Mapping[str, Callable[[Session, Sequence[str]], Report]] = {"undo": _undo, "redo": _redo, "snapshots": _snapshots}
 _LATER = frozenset({"restore", "snapshot", "trust", "untrust"})
 
 

@@ -106,6 +106,7 @@ class _Run:
         self.stop = stop
         self.ends_at = time.monotonic() + settings.timeout_s
         self.files, self.refused, self.unnamed = _nameable(checked, backend)
+        self.starts = 0
         self.skip = tuple(dict.fromkeys([*settings.skip, *filter(None, environ.get("SKIP", "").split(","))]))
 
     def result(self) -> GateResult:
@@ -135,8 +136,8 @@ class _Run:
         result = replace(self._base(attempt.status), fixed=fixed)
         if attempt.status not in ("passed", "failed", "env_failed"):
             text = attempt.output.strip() if attempt.status in ("config_error", "internal_error", "tool_missing") else ""
-            return replace(result, text=_tail(text), touched_elsewhere=self._touched(began_ns))
-        touched = self._touched(began_ns)
+            return replace(result, text=_tail(text), touched_elsewhere=self._touched(began_ns, attempt))
+        touched = self._touched(began_ns, attempt)
         missing = tuple(f"{name}: could not be set up or started" for name in attempt.missing)
         result = replace(result, skipped=(*result.skipped, *missing), touched_elsewhere=touched)
         if attempt.status == "env_failed":
@@ -193,6 +194,7 @@ class _Run:
 
     def _start(self, argv: Sequence[bytes], cwd: bytes, env: Mapping[bytes, bytes], log: IO[bytes]) -> Ended:
         listing = self.backend.listing(self.files)
+        self.starts += 1
         if listing is None:
             return run_check(argv, cwd, env, log, self.ends_at, self.stop)
         with tempfile.TemporaryFile() as fed:
@@ -266,10 +268,11 @@ class _Run:
             warn_only=self.settings.preexisting == "warn",
         )
 
-    def _touched(self, began_ns: int) -> tuple[bytes, ...]:
+    def _touched(self, began_ns: int, attempt: _Attempt) -> tuple[bytes, ...]:
         if not began_ns:
             return ()
-        return fixes.touched_since(self.git, self.checked.root, began_ns, self.checked.files)
+        compared = self.backend.many_checks and self.starts == 1 and attempt.status == "passed"
+        return fixes.touched_since(self.git, self.checked.root, began_ns, self.checked.files, tracked_too=not compared)
 
 
 def _nameable(checked: Checked, backend: Backend) -> tuple[tuple[bytes, ...], tuple[CheckFailure, ...], tuple[str, ...]]:

@@ -26,6 +26,8 @@ LEFTHOOK_CONFIGS = tuple(
     f"{folder}lefthook.{ending}" for folder in ("", ".", ".config/") for ending in ("yml", "yaml", "json", "jsonc", "toml")
 )
 
+CONFIGS = frozenset((*PREK_CONFIGS, *LEFTHOOK_CONFIGS))
+
 # Words of a hook that hands over to a runner that hides unstaged edits, and whose it is. The number is in each file of pre-commit's.
 STASHING = (
     (b"138fd403232d2ddd5efb44317e38bf03", "pre-commit"),
@@ -153,7 +155,8 @@ def _plain_hook(git: Git, repository: Repository, environ: Mapping[str, str], se
     version = _git_version(git, repository.root)
     file = _hook_file(git, repository)
     if not file and not (version >= GIT_WITH_HOOK_LIST and _listed(git, repository.root)):
-        return NoBackend("not_configured")
+        text = "this repository has no checks that the gate knows (gate.enabled is on)" if settings.enabled == "on" else ""
+        return NoBackend("not_configured", text)
     manager = _stashing(file)
     if manager:
         # Nothing of that name is in the root, or it would have been chosen above.

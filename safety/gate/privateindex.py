@@ -8,6 +8,7 @@ A copy of the real one, so that its stat data saves git from reading every file 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -41,37 +42,56 @@ def left_over(repository: Repository) -> bool:
 def sweep(repository: Repository) -> None:
     """Removes the index and the lock that a killed git has left on it."""
     for name in (NAME, _LOCK):
-        try:
-            os.unlink(os.path.join(repository.git_dir, name))
-        except FileNotFoundError:
-            pass
+        _remove(os.path.join(repository.git_dir, name))
 
 
-def has_commit(git: Git, root: bytes) -> bool:
-    """Whether HEAD names a commit."""
-    return git.user(root, ["rev-parse", "-q", "--verify", "HEAD^{commit}"], check=False).returncode == 0
+def _remove(path: bytes) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def _make(git: Git, repository: Repository, index: bytes) -> None:
-    _copy(os.path.join(repository.git_dir, b"index"), index)
-    done = _git(git, repository.root, index, ["read-tree", "--reset", "HEAD"], check=False)
-    if done != 0:
-        if os.path.lexists(index):
-            os.unlink(index)
-        if has_commit(git, repository.root):
-            _git(git, repository.root, index, ["read-tree", "HEAD"])
+    with git.start_user(repository.root, ["rev-parse", "-q", "--verify", "HEAD^{tree}"], check=False) as asked:
+        data = _copy(os.path.join(repository.git_dir, b"index"), index)
+        tree = asked.wait().stdout.strip().decode("ascii")
+    if not tree:  # before the first commit
+        _remove(index)
+    elif cached_tree(data, len(tree) // 2) != bytes.fromhex(tree):
+        _git(git, repository.root, index, ["read-tree", "--reset", "HEAD"])
 
 
-def _copy(source: bytes, target: bytes) -> None:
-    """Copies with the mtime: git takes an entry for unchanged only if its file is older than the index."""
+def cached_tree(data: bytes, id_length: int) -> bytes | None:
+    """The tree that an index says all its entries make up; None if it does not say, as when something is staged.
+
+    Read without the entries before it: of all places where the extension's name stands only the one counts from which the extensions
+    follow each other up to the checksum at the end.
+    """
+    at = data.rfind(b"TREE")
+    while at >= 0:
+        names, next_at = [], at
+        while next_at + 8 <= len(data) - id_length:
+            names.append(data[next_at : next_at + 4])
+            next_at += 8 + int.from_bytes(data[next_at + 4 : next_at + 8], "big")
+        if next_at == len(data) - id_length and b"link" not in names:
+            found = re.compile(rb"\0(?:0|[1-9][0-9]*) [0-9]+\n").match(data, at + 8)
+            return data[found.end() : found.end() + id_length] if found else None
+        at = data.rfind(b"TREE", 0, at)
+    return None
+
+
+def _copy(source: bytes, target: bytes) -> bytes:
+    """Copies with the mtime: git takes an entry for unchanged only if its file is older than the index. Gives the content."""
     try:
         with open(source, "rb") as file:
             data, info = file.read(), os.fstat(file.fileno())
     except FileNotFoundError:
-        return
+        return b""
     with open(target, "wb") as file:
         file.write(data)
     os.utime(target, ns=(info.st_atime_ns, info.st_mtime_ns))
+    return data
 
 
 def _put(git: Git, root: bytes, index: bytes, paths: Iterable[bytes]) -> None:
@@ -95,7 +115,7 @@ class _Nested:
         return self._known[folder]
 
 
-def _git(git: Git, root: bytes, index: bytes, args: Sequence[str], input: bytes | None = None, check: bool = True) -> int:
+def _git(git: Git, root: bytes, index: bytes, args: Sequence[str], input: bytes | None = None) -> None:
     # A split index would put a second file beside the user's.
     args = ["-c", "core.splitIndex=false", *args]
-    return git.user(root, args, input=input, check=check, extra_env={"GIT_INDEX_FILE": os.fsdecode(index)}).returncode
+    git.user(root, args, input=input, extra_env={"GIT_INDEX_FILE": os.fsdecode(index)})

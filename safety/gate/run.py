@@ -31,6 +31,10 @@ CHECK_ENVIRONMENT: Mapping[str, str] = {
     "PRE_COMMIT_COLOR": "never",
 }
 
+SKIPPING = ("SKIP", "PREK_SKIP", "LEFTHOOK_EXCLUDE")  # the user's own lists, joined with the setting's
+# Set, they would hide what a check says, or switch all checks off.
+QUIETING = (*SKIPPING, "PREK_QUIET", "LEFTHOOK_QUIET", "LEFTHOOK_OUTPUT", "LEFTHOOK")
+
 # The worst of several runs counts.
 _ORDER: tuple[Status, ...] = (
     "cancelled",
@@ -61,6 +65,10 @@ def run_gate(git: Git, environ: Mapping[str, str], checked: Checked, settings: G
             return GateResult("internal_error", text=(repository and repository.detail) or "this is no git work tree")
         chosen = backends.choose(git, repository, environ, settings)
         if isinstance(chosen, NoBackend):
+            removed = [path for path in checked.deleted if os.fsdecode(path) in backends.CONFIGS]
+            if chosen.status == "not_configured" and removed:
+                text = f"this turn has removed {shown(removed[0])}"
+                return GateResult("config_error", text=text, files=len(checked.files), config_is_agents=True)
             return GateResult(chosen.status, text=chosen.text, files=len(checked.files))
         with stoppable() as stop:
             return _Run(git, environ, repository, checked, settings, chosen, log_dir, stop).result()
@@ -106,7 +114,8 @@ class _Run:
         self.stop = stop
         self.ends_at = time.monotonic() + settings.timeout_s
         self.files, self.refused, self.unnamed = _nameable(checked, backend)
-        self.skip = tuple(dict.fromkeys([*settings.skip, *filter(None, environ.get("SKIP", "").split(","))]))
+        self.starts = 0
+        self.skip = tuple(dict.fromkeys([*settings.skip, *_skipped_by_user(environ)]))
 
     def result(self) -> GateResult:
         try:
@@ -135,8 +144,8 @@ class _Run:
         result = replace(self._base(attempt.status), fixed=fixed)
         if attempt.status not in ("passed", "failed", "env_failed"):
             text = attempt.output.strip() if attempt.status in ("config_error", "internal_error", "tool_missing") else ""
-            return replace(result, text=_tail(text), touched_elsewhere=self._touched(began_ns))
-        touched = self._touched(began_ns)
+            return replace(result, text=_tail(text), touched_elsewhere=self._touched(began_ns, attempt))
+        touched = self._touched(began_ns, attempt)
         missing = tuple(f"{name}: could not be set up or started" for name in attempt.missing)
         result = replace(result, skipped=(*result.skipped, *missing), touched_elsewhere=touched)
         if attempt.status == "env_failed":
@@ -193,6 +202,7 @@ class _Run:
 
     def _start(self, argv: Sequence[bytes], cwd: bytes, env: Mapping[bytes, bytes], log: IO[bytes]) -> Ended:
         listing = self.backend.listing(self.files)
+        self.starts += 1
         if listing is None:
             return run_check(argv, cwd, env, log, self.ends_at, self.stop)
         with tempfile.TemporaryFile() as fed:
@@ -203,6 +213,8 @@ class _Run:
     def _environment(self, index: bytes | None) -> dict[bytes, bytes]:
         """The parent's without anything of git's but where the user keeps the configuration, and what a check has to know."""
         kept = {name: value for name, value in self.environ.items() if not name.startswith("GIT_") or name in USER_PASSED_ON}
+        for name in QUIETING:
+            kept.pop(name, None)
         kept.update(CHECK_ENVIRONMENT)
         if self.skip:
             kept["SKIP"] = kept["LEFTHOOK_EXCLUDE"] = ",".join(self.skip)
@@ -215,12 +227,13 @@ class _Run:
     # -- judging ------------------------------------------------------------------------------------------------------------------
 
     def _failures(self, attempt: _Attempt, log: IO[bytes]) -> tuple[CheckFailure, ...]:
-        if self.backend.many_checks:
-            failed = [block for block in verdict.blocks(attempt.output) if block.failed and not block.program_missing]
-        else:
+        """At least one: a runner that was told to be quiet, or whose output was cut, may show no block of the check that failed."""
+        failed = [block for block in verdict.blocks(attempt.output) if block.failed and not block.program_missing]
+        if not self.backend.many_checks or not failed:
             said = tuple(attempt.output.strip("\n").split("\n"))
             code = next((ended.returncode for ended in attempt.endings if ended.returncode), 1)
             failed = [verdict.Block(self.backend.name, True, code, None, False, said)]
+            return tuple(self._failure(block, None) for block in failed)
         earlier = {} if attempt.cut else self._before([block.id for block in failed], log)
         return tuple(self._failure(block, earlier.get(block.id)) for block in failed)
 
@@ -238,7 +251,7 @@ class _Run:
         """What each of these checks says of the state before the turn, as one block; nothing for those that cannot be run there."""
         found: dict[str, verdict.Block] = {}
         files = [path for path in before.files_before(self.checked) if _utf8(path)]
-        if not self.backend.many_checks or len(ids) > MAX_RUN_BEFORE or self.stop:
+        if len(ids) > MAX_RUN_BEFORE or self.stop:
             return found
         with before.tree_before(self.git, self.checked) as folder:
             if folder is None:
@@ -266,10 +279,11 @@ class _Run:
             warn_only=self.settings.preexisting == "warn",
         )
 
-    def _touched(self, began_ns: int) -> tuple[bytes, ...]:
+    def _touched(self, began_ns: int, attempt: _Attempt) -> tuple[bytes, ...]:
         if not began_ns:
             return ()
-        return fixes.touched_since(self.git, self.checked.root, began_ns, self.checked.files)
+        compared = self.backend.many_checks and self.starts == 1 and attempt.status == "passed"
+        return fixes.touched_since(self.git, self.checked.root, began_ns, self.checked.files, tracked_too=not compared)
 
 
 def _nameable(checked: Checked, backend: Backend) -> tuple[tuple[bytes, ...], tuple[CheckFailure, ...], tuple[str, ...]]:
@@ -292,6 +306,10 @@ def _nameable(checked: Checked, backend: Backend) -> tuple[tuple[bytes, ...], tu
             named.append(path)
         notices.append(f"{shown(path)}: the name {reason}" + ("" if option else "; not checked"))
     return tuple(named), tuple(refused), tuple(notices)
+
+
+def _skipped_by_user(environ: Mapping[str, str]) -> list[str]:
+    return [name for variable in SKIPPING for name in environ.get(variable, "").split(",") if name]
 
 
 def _utf8(path: bytes) -> bool:

@@ -85,6 +85,7 @@ def test_not_configured(gate: GateKit) -> None:
     """No configuration in this root and no hook: nothing runs and nothing is stopped."""
     result = gate.run("a.txt")
     assert (*effects(result), result.text) == ("not_configured", False, False, "")
+    assert "no checks" in gate.run("a.txt", enabled="on").text
 
 
 def test_switched_off(runner: GateKit) -> None:
@@ -107,6 +108,44 @@ def test_config_error_of_the_agents(runner: GateKit) -> None:
     runner.config("repos: [")
     assert runner.run(".pre-commit-config.yaml").config_is_agents
 
+
+def test_a_configuration_that_the_agent_removes(runner: GateKit) -> None:
+    """Removing the configuration is no way past the checks."""
+    runner.checks(nobad="{} exit 1")
+    runner.repo.remove(".pre-commit-config.yaml")
+    result = runner.run("a.txt", deleted=[b".pre-commit-config.yaml"])
+    assert result.blocks_commit
+    if runner.backend == "prek":
+        assert runner.run("a.txt", deleted=[b".pre-commit-config.yaml"], backend="auto").config_is_agents
+
+
+@pytest.mark.parametrize(
+    "switch", [("PREK_QUIET", "1"), ("PREK_QUIET", "2"), ("LEFTHOOK", "0"), ("PREK_SKIP", ""), ("GIT_DIR", "/")]
+)
+def test_the_environment_cannot_make_a_failure_pass(runner: GateKit, switch: tuple[str, str]) -> None:
+    """What is set in the environment hides no failure."""
+    runner.checks(nobad=NO_BAD)
+    runner.env[switch[0]] = switch[1]
+    runner.repo.write("new.txt", "BAD\n")
+    result = runner.run("new.txt")
+    assert (*effects(result), ids(result)) == ("failed", True, True, ["nobad"])
+
+
+def test_a_failure_without_a_block(gate: GateKit) -> None:
+    """A runner told by its configuration to show nothing of failures fails all the same."""
+    gate.backend = "prek"
+    gate.repo.write("prek.toml", PREK_TOML)
+    gate.repo.commit("checks")
+    result = gate.run("a.txt")
+    assert (*effects(result), len(result.failures)) == ("failed", True, True, 1)
+
+
+PREK_TOML = """\
+hide_status = ["failed"]
+[[repos]]
+repo = "local"
+hooks = [{ id = "bad", name = "bad", entry = "sh -c 'exit 1'", language = "system" }]
+"""
 
 UNREACHABLE = '{"repos": [{"repo": "https://127.0.0.1:9/none/none", "rev": "v1.0.0", "hooks": [{"id": "nothing"}]}]}'
 

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from safety.gate.privateindex import cached_tree
 from tests.gate.conftest import GateKit, ids
 from tests.support.repo import RepoBuilder
 
@@ -226,3 +227,21 @@ def test_a_split_index(runner: GateKit) -> None:
     assert runner.run("a.txt").status == "passed"
     assert runner.repo.read(".git/staged") == "a.txt\n"
     assert sorted(path.name for path in (runner.repo.root / ".git").glob("sharedindex.*")) == shared
+
+
+def test_the_tree_that_an_index_tells(gate: GateKit) -> None:
+    """The tree of an index is read from its end, whatever names stand in it; with anything staged there is none."""
+    repo = gate.repo
+    for version in ("2", "4"):
+        repo.git("config", "index.version", version)
+        for name in ("TREE", "zTREE\1\1\1\1TREE", "x/TREE/TREE"):
+            repo.write(name, "x\n")
+        repo.commit("names")
+        tree = bytes.fromhex(repo.git("rev-parse", "HEAD^{tree}"))
+        read = (repo.root / ".git/index").read_bytes
+        assert cached_tree(read(), 20) == tree
+        repo.write("a.txt", f"staged {version}\n")
+        repo.git("add", "a.txt")
+        assert cached_tree(read(), 20) is None
+        repo.git("reset", "-q")
+    assert cached_tree(b"", 20) is None and cached_tree(b"TREE" * 9, 20) is None

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from safety.commit.state import State
 from safety.plumbing.run import Git, GitError, GitTimeout
 
 _MAX_HOOK_BYTES = 1 << 16
@@ -25,12 +24,12 @@ class HookAnswer:
 
 
 class Hooks:
-    """The hooks of one repository. ``index`` is the private index that they are shown; it holds exactly the commit's tree."""
+    """The hooks of one repository, found where its ``config`` says."""
 
-    def __init__(self, git: Git, root: bytes, state_config: Mapping[str, str], common_dir: bytes) -> None:
+    def __init__(self, git: Git, root: bytes, config: Mapping[str, str], common_dir: bytes) -> None:
         self._git, self._root = git, root
-        self._configured = any(key.startswith("hook.") for key in state_config)
-        named = state_config.get("core.hookspath")
+        self._configured = any(key.startswith("hook.") for key in config)
+        named = config.get("core.hookspath")
         if named is None:
             self._folder = os.path.join(common_dir, b"hooks")
         else:
@@ -55,7 +54,7 @@ class Hooks:
         return any(mark in text for mark in STASHING)
 
     def run(self, name: str, *args: bytes, index: bytes, deadline_s: float) -> HookAnswer:
-        """Runs a hook if there is one, without holding any lock."""
+        """Runs a hook if there is one. ``index`` is the one it is shown: before the commit, one that holds exactly its tree."""
         if not self.exists(name):
             return HookAnswer(True)
         command: list[str | bytes] = ["hook", "run", "--ignore-missing", name]
@@ -70,8 +69,3 @@ class Hooks:
             return HookAnswer(False, fault.message)
         said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
         return HookAnswer(done.returncode == 0, said[-_MAX_SAID:])
-
-
-def hooks_of(git: Git, state: State) -> Hooks:
-    """The hooks of the repository in that state."""
-    return Hooks(git, state.repository.root, state.config, state.repository.common_dir)

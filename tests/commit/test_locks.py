@@ -112,6 +112,74 @@ def test_a_branch_switched_to_after_the_plan_is_committed_on(work: Work) -> None
     assert work.git("log", "-1", "--format=%s", "other^") == work.git("log", "-1", "--format=%s", "main")
 
 
+def test_a_protected_branch_switched_to_after_the_plan_is_refused(work: Work) -> None:
+    """Though it is at the same commit, it is another branch."""
+    work.git("switch", "-qc", "feature")
+    work.agent_makes("new.txt", "agent\n")
+    plan = work.plan(protected_branches="refuse")
+    work.git("switch", "-q", "main")
+    head = work.head()
+
+    assert (work.make(plan).status, work.head()) == ("refused", head)
+
+
+def test_a_branch_is_taken_back_when_the_index_cannot_follow(work: Work) -> None:
+    """The two go together: if the index's place is taken after the branch has moved, the branch goes back."""
+    work.hook("reference-transaction", "test $1 != committed || { rm .git/index; mkdir .git/index; }\n")
+    work.agent_makes("new.txt", "agent\n")
+    head = work.head()
+
+    assert work.make().status == "refused"
+
+    assert work.head() == head
+    (work.root / ".git/index").rmdir()
+    assert_clean_up(work)
+
+
+@pytest.mark.parametrize(
+    ("when", "then"),
+    [
+        ("*--index-info*", 'cat | {git} "$@"; exec {git} -C {root} update-index --force-remove c.txt'),
+        ("*update-ref?-m*", "exit 0"),
+    ],
+)
+def test_what_git_did_is_looked_at(work: Work, tmp_path: Path, when: str, then: str) -> None:
+    """An index that lost what is staged is not put in place, and a HEAD that is not the commit is no success."""
+    work.write("c.txt", "staged\n")
+    work.git("add", "c.txt")
+    work.agent_makes("new.txt", "agent\n")
+    before = work.whole()
+    act = then.format(git=work.sh("command -v git"), root=quoted(work.root))
+    work.write("../bin/git", f'#!/bin/sh\ncase "$*" in {when}) {act};; esac\nexec {work.sh("command -v git")} "$@"\n', 0o755)
+    path = work.env["PATH"]
+    work.env["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{path}"
+
+    result = work.make()
+
+    work.env["PATH"] = path
+    assert result.status == "refused"
+    assert work.whole() == before
+
+
+def test_an_edit_that_git_cannot_see_by_its_time_is_still_seen(work: Work) -> None:
+    """A file of the user's changed in the second the index was written, to the same size, shows as changed afterwards, too."""
+    work.git("config", "core.trustCtime", "false")
+    work.git("config", "core.checkStat", "minimal")
+    work.agent_makes("new.txt", "agent\n")
+    index, file = work.root / ".git/index", work.path("c.txt")
+    at = (file.stat().st_mtime_ns // 10**9 - 60) * 10**9
+    os.utime(file, ns=(at, at))
+    work.git("update-index", "--refresh")
+    file.write_text("d\n")
+    os.utime(file, ns=(at, at))
+    os.utime(index, ns=(at, at))
+    assert work.git("--no-optional-locks", "status", "--porcelain") == " M c.txt\n?? new.txt"
+
+    assert work.commits() == "A new.txt"
+
+    assert work.status() == " M c.txt"
+
+
 def test_two_commits_at_a_time_come_one_after_the_other(work: Work) -> None:
     """Two threads, each with its own file: two commits."""
     work.agent_makes("one.txt", "1\n")
@@ -133,11 +201,11 @@ def test_two_commits_at_a_time_come_one_after_the_other(work: Work) -> None:
 
 
 def test_a_lock_of_another_tool_is_not_taken_for_ours(work: Work) -> None:
-    """Whatever it holds, if it is not what we write; and not ours either while its process holds the folder."""
-    work.mkdir(".git/git-safety-commit")
+    """Whatever it holds, if it is not what we write."""
     for content in (b"", b"DIRC", b'{"what": "other"}', b"[]", b"\xff{"):
+        work.mkdir(".git/git-safety-commit")
         (work.root / ".git/index.lock").write_bytes(content)
-        sweep(Git(work.env), os.fsencode(work.root))
+        assert sweep(Git(work.env), os.fsencode(work.root))
         assert (work.root / ".git/index.lock").read_bytes() == content
 
 

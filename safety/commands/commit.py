@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from safety.commit.make import make_commit
 from safety.commit.message import default_message
 from safety.commit.plan import plan_commit
 from safety.commit.values import CommitPlan, CommitResult, CommitSettings, Side, Step
+from safety.gate.process import NotStarted, run_program
 from safety.policy import secrets
 from safety.session import Session
 from safety.store.history import Turn, parse_handle, turns
@@ -23,14 +25,14 @@ from safety.trust import runs_anything
 from safety.types import PathState, Present
 
 MOST_NAMED = 10
+MESSAGE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Done:
-    """``told``: sentences for the user. ``feedback``: what goes back to the model. ``code``: the command line's exit code."""
+    """``told``: sentences for the user. ``code``: the command line's exit code."""
 
     told: tuple[str, ...] = ()
-    feedback: str = ""
     code: int = 0
     hints: tuple[Hint, ...] = ()
     data: Mapping[str, object] | None = None
@@ -56,22 +58,21 @@ def commit(session: Session, args: CommitArgs) -> Done:
     if not args.judged and not args.dry_run:
         verdict = judge(session, args.session, turn=number)
         if verdict.blocks:
-            return Done((*verdict.notices, "Nothing was committed."), verdict.feedback, 1)
+            return Done((*verdict.notices, "Nothing was committed."), 1)
         args = replace(args, checked=verdict.ran)
         head = session.log.head() or head
     told: list[str] = []
-    codes, feedback, made = [], [], []
+    codes, made = [], []
     for place in pending(session, args.session, Snapshot(session.log.odb, head.tree), number):
         done = _commit_one(session, args, place, newest)
         told += done.told
         codes.append(done.code)
-        feedback.append(done.feedback)
         made.append(done.data)
     if not told:
         return Done(("Nothing to commit: what the agent changed is committed or undone.",), code=4)
     code = next((code for code in (1, 3, 0) if code in codes), 4)
     hints = (Hint("Take it back", "git safety undo"),) if any(entry and entry.get("commit") for entry in made) else ()
-    return Done(tuple(told), "\n\n".join(filter(None, feedback)), code, hints, {"commits": [entry for entry in made if entry]})
+    return Done(tuple(told), code, hints, {"commits": [entry for entry in made if entry]})
 
 
 def _is_wanted(turn: Turn, wanted: str | None, number: int) -> bool:
@@ -105,11 +106,29 @@ def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) 
     if plan.refusal or not plan.paths or args.dry_run:
         return _not_made(plan, left, args.dry_run)
     agent = dict(session.agent or session.sessions.load(turn.session).agent)
-    message = args.message or default_message(plan, turn.prompt)
+    message = args.message or _written(session, plan, turn) or default_message(plan, turn.prompt)
     result = make_commit(session.place.git, plan, message, agent, pre_commit_ran=args.checked)
     if result.status == "committed":
         session.record_own("commit", turn.number, None, members=(place.member,), summary=result.subject)
     return _made(result, left)
+
+
+def _written(session: Session, plan: CommitPlan, turn: Turn) -> str:
+    """The message that ``autocommit.message_command`` writes: what was asked and the patch go in, the message comes out."""
+    command = session.settings.autocommit_message_command
+    if not command:
+        return ""
+    given = json.dumps({"prompt": turn.prompt, "paths": [_text(path) for path in plan.paths], "diff": plan.diff})
+    try:
+        code, out, _, late = run_program(command, given.encode("ascii"), MESSAGE_S, session.environ, plan.request.root)
+    except NotStarted as fault:
+        code, out, late = 127, b"", False
+        session.notices.append(f"git-safety: autocommit.message_command: {fault.strerror}")
+    message = out.decode("utf-8", "replace").strip()
+    if code or late or not message:
+        session.notices.append("git-safety: autocommit.message_command wrote no message; one was made from the turn")
+        return ""
+    return message + "\n"
 
 
 def _side(session: Session, state: PathState) -> Side | None:
@@ -133,7 +152,7 @@ def _not_made(plan: CommitPlan, left: list[tuple[bytes, str]], dry_run: bool) ->
 
 def _made(result: CommitResult, left: list[tuple[bytes, str]]) -> Done:
     told = list(result.notices)
-    feedback, code = "", 1
+    code = 1
     if result.status == "committed":
         count = len(result.paths)
         told.append(
@@ -144,7 +163,8 @@ def _made(result: CommitResult, left: list[tuple[bytes, str]]) -> Done:
         code = 4
     else:
         told.append(f"Nothing was committed: {result.text}" + (f" ({result.hint})" if result.hint else ""))
-        feedback = result.text if result.status == "hook_failed" else ""
+        if result.status == "hook_failed":
+            told.append('To commit with another message: git safety commit -m "MESSAGE"')
     told += _left_lines(left)
     data = {
         "commit": result.oid if result.status == "committed" else "",
@@ -152,7 +172,7 @@ def _made(result: CommitResult, left: list[tuple[bytes, str]]) -> Done:
         "paths": [_text(path) for path in result.paths],
         "left_out": _left_data(left),
     }
-    return Done(tuple(told), feedback, code, data=data)
+    return Done(tuple(told), code, data=data)
 
 
 def _left_lines(left: list[tuple[bytes, str]]) -> list[str]:

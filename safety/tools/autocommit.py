@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from safety.hooks import priorities
 from safety.hooks.events import HookType
 from safety.session import Session
 from safety.tools.spec import HookSpec, ToolSpec
-from safety.types import Decision
 
 if TYPE_CHECKING:
     from safety.commands.report import Report
 
 
-def turn_ends(session: Session) -> Iterator[Decision]:
+def turn_ends(session: Session) -> None:
+    """Tells the user, never the model: what it could do about a refused commit is not to commit by itself ([gate] A7)."""
     if session.is_run or not session.settings.autocommit_enabled:
         return
     from safety.commands import commit  # loaded when a commit is due, not for each event
@@ -24,8 +24,6 @@ def turn_ends(session: Session) -> Iterator[Decision]:
     ran = bool(session.sessions.load(session.id).checks.get("passed"))
     done = commit.commit(session, CommitArgs(judged=True, checked=ran, session=session.id))
     session.notices.extend(f"git-safety: {text}" for text in done.told)
-    if done.feedback:
-        yield Decision("deny", done.feedback)
 
 
 def typed(session: Session, words: Sequence[str]) -> Report:

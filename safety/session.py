@@ -21,7 +21,7 @@ from safety.hooks.caller import Outcome, call_hooks, merge
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.hooks.message import Message
 from safety.hooks.registry import HookRegistry
-from safety.policy.reading import reads_only
+from safety.policy.reading import pushes, reads_only
 from safety.store import registry
 from safety.store.anchors import rebuild_anchor
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
@@ -574,7 +574,8 @@ class Session:
         others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
         status = "error" if error else "ok"
-        if draft is not None and (draft.is_change or self._unsettled()):
+        pushed = not error and pushes(pending.command)
+        if draft is not None and (draft.is_change or self._unsettled() or pushed):
             record = Record(
                 self.new_id(),
                 "call",
@@ -591,6 +592,7 @@ class Session:
                 declared=scope,
                 scope=scope,
                 status=status,
+                pushed=pushed,
                 duration_ms=max(0, self.now_ms() - pending.started_ms),
                 open_calls=tuple(item.key for item in [own, *others]) if others else (),
             )

@@ -126,6 +126,35 @@ def test_pushed_commit_stays(repo: RepoBuilder) -> None:
     assert "revert" in done.out
 
 
+@pytest.mark.parametrize("script", ["git push -q ../remote HEAD:main", "cd . && git -c a.b=c push --force ../remote main"])
+def test_commit_pushed_by_url_stays(repo: RepoBuilder, script: str) -> None:
+    """No remote-tracking ref tells of a push by URL; the command that pushed does. Rule: a push seen."""
+    repo.sh("git init -q --bare ../remote")
+    with repo.turn():
+        for command in ("echo agent >b.txt; git commit -qam agent", script):
+            with repo.call(command):
+                repo.sh(command)
+    head = repo.head()
+
+    done = repo.undo(code=3)
+
+    assert repo.head() == head and "revert" in done.out
+
+
+@pytest.mark.parametrize("script", ["git push --dry-run ../remote main", "echo git pushes", "git stash push"])
+def test_what_is_no_push_keeps_nothing(repo: RepoBuilder, script: str) -> None:
+    """A dry run, or a text that only sounds like it, is no push."""
+    repo.sh("git init -q --bare ../remote")
+    base = repo.head()
+    with repo.turn():
+        for command in ("echo agent >b.txt; git commit -qam agent", script):
+            with repo.call(command):
+                repo.sh(command)
+
+    repo.undo()
+    assert repo.head() == base
+
+
 def test_users_fetch_during_the_call_stays(repo: RepoBuilder) -> None:
     """Remote-tracking refs are never the agent's. Rule: never undone: refs/remotes, FETCH_HEAD, shallow."""
     repo.sh(

@@ -140,7 +140,7 @@ def _side(session: Session, state: PathState) -> Side | None:
 
 
 def _not_made(plan: CommitPlan, left: list[tuple[bytes, str]], dry_run: bool) -> Done:
-    told = list(plan.notices)
+    told = [] if dry_run else list(plan.notices)
     if plan.refusal:
         told.append(f"Nothing was committed: {plan.reason}" + (f" ({plan.hint})" if plan.hint else ""))
     elif plan.paths and dry_run:

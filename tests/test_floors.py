@@ -39,6 +39,8 @@ LICENCES = {
     "watchdog": ("watch/observer.py",),
     "pygit2": ("plumbing/odb.py",),
     "git": ("plumbing/",),
+    "tree_sitter": ("policy/shell.py",),
+    "tree_sitter_bash": ("policy/shell.py",),
 }
 
 # The top level of the vulnerability scanner that shares our import name. Where no names meet, both work in one environment.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from safety.runtime.config import PROJECT_FILE, Settings, load_settings
+from safety.terminal.topics import TOPICS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/settings.md"
 _ROW = re.compile(r"^\| `([a-z_.]+)` \| `([^`]*)`[^|]* \| ([^|]*) \|", re.MULTILINE)
@@ -48,6 +49,14 @@ def test_a_project_may_do_what_the_page_says_and_no_more(row: Row, tmp_path: Pat
     """Tried with the user's file and the project's side by side."""
     for mine, wanted, follows in _tries(row):
         assert _in_effect(tmp_path, row.key, mine, wanted) == (wanted if follows else mine), (mine, wanted)
+
+
+def test_the_help_topic_has_them_too() -> None:
+    """``git safety help settings`` names every key that does something."""
+    text = TOPICS["settings"][1]
+    idle = {"daemon.enabled", "daemon.idle_exit_s"}
+    missing = [row.key for row in ROWS if row.key not in idle and not re.search(rf"\.?\b{row.key.rpartition('.')[2]}\b", text)]
+    assert not missing
 
 
 def _tries(row: Row) -> list[tuple[Any, Any, bool]]:

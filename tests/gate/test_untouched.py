@@ -45,6 +45,21 @@ def test_a_check_sees_the_agents_files_as_staged(runner: GateKit) -> None:
     assert repo.read(".git/staged") == "D\ta.txt\nA\tnew.txt\n"
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_check_finds_the_stat_data_kept(runner: GateKit, staged: bool) -> None:
+    """git need not read again what it knew: without stat data each ``git diff`` of a runner's would read all files."""
+    repo = runner.repo
+    for path in repo.root.rglob("*.*"):
+        os.utime(path, (1e9, 1e9))
+    runner.checks(dirty="{} git diff-files --name-only > .git/dirty")
+    if staged:
+        repo.write("b.txt", "staged\n")
+        repo.git("add", "b.txt")
+    repo.write("a.txt", "agent\n")
+    assert runner.run("a.txt").status == "passed"
+    assert repo.read(".git/dirty") == ("b.txt\n" if staged else "")
+
+
 def test_git_add_in_a_check_stays_out_of_the_index(runner: GateKit) -> None:
     """A check that stages what it finds stages it in our index only."""
     runner.checks(add="{} git add -A")

@@ -86,7 +86,8 @@ def _judge_one(session: Session, place: Pending, checked: Checked, turn: int, co
         os.replace(result.log, checks_log(session.place.state, turn))
     prefix = place.member + b"/" if place.member else b""
     if result.fixed:
-        session.record_own("gate", turn, tuple(prefix + path for path in result.fixed), summary=result.backend)
+        fixed = tuple(prefix + path for path in result.fixed)
+        session.record_own("gate", turn, fixed, conversation=conversation, summary=result.backend)
     return _verdict(session, result, settings, turn, conversation)
 
 

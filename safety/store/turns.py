@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safety.plumbing.renames import put_in_place
 from safety.store.attribution import OpenCall
 
 REMEMBERED_CALLS = 200
@@ -95,7 +96,7 @@ class Sessions:
         path = self.path(state.session)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(state, default=vars, ensure_ascii=True), encoding="ascii")
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
 
     def drop(self, session: str) -> None:
         self.path(session).unlink(missing_ok=True)

@@ -14,31 +14,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from safety.faults import SafetyError
 from safety.hooks.caller import Outcome, call_hooks, merge
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.hooks.message import Message
 from safety.hooks.registry import HookRegistry
-from safety.policy.reading import pushes, reads_only
 from safety.store import registry
-from safety.store.anchors import rebuild_anchor
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
-from safety.store.capture import Draft, after_apply, declared, everything
-from safety.store.fsck import repair_head
-from safety.store.journal import journal_file
 from safety.store.lock import hold
 from safety.store.oplog import Operation, OpLog, Record
-from safety.store.packs import store_size, taking_part
+from safety.store.packs import taking_part
 from safety.store.place import NO_LIMITS, Limits, Place
-from safety.store.privateindex import PrivateIndex
-from safety.store.repack import LOOSE_THRESHOLD
-from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
-from safety.store.snapshot import changes
 from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
-from safety.trust import is_trusted, renew
 from safety.types import Decision
+
+# What only some events need is imported where it is used: a hook is a process for each event.
+if TYPE_CHECKING:
+    from safety.store.capture import Draft
+    from safety.store.retention import KeepRules
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +43,7 @@ RUN_PREFIX = "run-"
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
-TIDY_EVERY_MS = DAY_MS
+TIDY_EVERY_MS = 24 * 3_600_000
 UPKEEP_CALLS = 50
 AUDIT_LOG = "audit.jsonl"  # in the state folder: who was called at each moment, and what was decided
 DISTRUST = {
@@ -261,23 +256,32 @@ class Session:
         self._guarded(work, None)
 
     def record_own(
-        self, kind: str, turn: int, paths: tuple[bytes, ...] | None, *, members: Sequence[bytes] = (), summary: str = ""
+        self,
+        kind: str,
+        turn: int,
+        paths: tuple[bytes, ...] | None,
+        *,
+        members: tuple[bytes, ...] = (),
+        conversation: str = "",
+        summary: str = "",
+        status: str = "ok",
     ) -> bool:
         """Records what a check (``gate``: these paths) or a commit of ours (``commit``: the git state of these members) has just changed.
 
-        It is part of the turn, so that ``undo`` takes it back with the rest. Gives whether anything had changed. Raises SafetyError.
+        It is part of the turn, so that ``undo`` takes it back with the rest, and of the ``conversation`` whose turn it is, this one if
+        empty. Gives whether anything had changed. Raises SafetyError.
         """
         with self.locked(), self._system_errors():
-            before = self._before()
-            draft = after_apply(self.place, before, (), members) if paths is None else declared(self.place, before, paths)
+            draft = self._git_state(members) if paths is None else self._declared(paths)
             if not draft.is_change:
                 draft.settle()
                 return False
-            state = self.sessions.load(self.id)
-            agent = dict(self.agent or state.agent)
-            self._append(
-                draft, Record(self.new_id(), kind, kind, session=self.id, agent=agent, turn=turn, scope=paths, summary=summary)
+            whose = conversation or self.id
+            agent = dict(self.agent or self.sessions.load(whose).agent)
+            record = Record(
+                self.new_id(), kind, kind, session=whose, agent=agent, turn=turn, scope=paths, summary=summary, status=status
             )
+            self._append(draft, replace(record, declared=members) if paths is None else record)
             return True
 
     @property
@@ -314,6 +318,8 @@ class Session:
 
         Empty where they may. Raises SafetyError when ``trust.json`` cannot be read.
         """
+        from safety.trust import is_trusted
+
         found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed())
         if found.ok:
             return ""
@@ -324,6 +330,8 @@ class Session:
 
     def renew_trust(self) -> None:
         """The user has seen the last turn and spoken again: what the agent changed in a trusted repository's checks counts as seen."""
+        from safety.trust import renew
+
         state = self.sessions.load(self.id)
         if not state.continued:
             renew(self.place.home, self.root, self.agent_changed())
@@ -337,6 +345,19 @@ class Session:
             self._save(state)
 
         self._guarded(work, None)
+
+    def told_once(self, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that the user has been told before in this conversation; from now on all of them are."""
+
+        def work() -> frozenset[str]:
+            state = self.sessions.load(self.id)
+            known = frozenset(texts) & frozenset(state.told)
+            if len(known) < len(set(texts)):
+                state.told += [text for text in dict.fromkeys(texts) if text not in known]
+                self._save(state)
+            return known
+
+        return self._guarded(work, frozenset())
 
     def take_messages(self) -> tuple[str, ...]:
         """Texts for the model that have gathered, in order, each once."""
@@ -354,7 +375,7 @@ class Session:
         """A snapshot by hand: of everything, or of named paths whatever their size. Raises SafetyError."""
         with self.locked(), self._system_errors():
             scope = None if paths is None else tuple(paths)
-            draft = self._everything() if scope is None else declared(self.place, self._before(), scope, NO_LIMITS)
+            draft = self._everything() if scope is None else self._declared(scope, NO_LIMITS)
             record = replace(self._checkpoint_record(scope, 0), kind="snapshot", pins=(name,) if name else (), summary=name)
             return self._append(draft, record)
 
@@ -457,7 +478,21 @@ class Session:
         before = self._before()
         if self.place.declared_only and before is not None:
             return Draft(before, before, [], False, [])
-        return everything(self.place, before, limits) if not self.place.declared_only else declared(self.place, before, [])
+        if self.place.declared_only:
+            return self._declared(())
+        from safety.store.capture import everything
+
+        return everything(self.place, before, limits)
+
+    def _declared(self, paths: Iterable[bytes], limits: Limits | None = None) -> Draft:
+        from safety.store.capture import declared
+
+        return declared(self.place, self._before(), paths, limits)
+
+    def _git_state(self, members: Sequence[bytes]) -> Draft:
+        from safety.store.capture import after_apply
+
+        return after_apply(self.place, self._before(), (), members)
 
     def _open_calls(self) -> list[OpenCall]:
         """Calls between PRE and POST in every session that is alive."""
@@ -509,7 +544,7 @@ class Session:
         )
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
-        draft = self._everything() if paths is None else declared(self.place, self._before(), paths)
+        draft = self._everything() if paths is None else self._declared(paths)
         if not draft.is_change and self.log.head_id() is not None:
             draft.settle()
             return None
@@ -570,11 +605,11 @@ class Session:
         scope = None if pending.declared is None else tuple(path.encode("latin-1") for path in pending.declared)
         draft = None
         if scope is None or scope:
-            draft = self._everything() if scope is None else declared(self.place, self._before(), scope)
+            draft = self._everything() if scope is None else self._declared(scope)
         others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
         status = "error" if error else "ok"
-        pushed = not error and pushes(pending.command)
+        pushed = not error and "push" in pending.command and _pushes(pending.command)
         if draft is not None and (draft.is_change or self._unsettled() or pushed):
             record = Record(
                 self.new_id(),
@@ -610,6 +645,8 @@ class Session:
     @staticmethod
     def _actor_of(pending: Pending, has_others: bool) -> str:
         """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change."""
+        from safety.policy.reading import reads_only
+
         if pending.deferred or (pending.declared is None and reads_only(pending.command)):
             return "unattributed"
         return "mixed" if has_others else "agent"
@@ -622,6 +659,8 @@ class Session:
         group = group_of_mixed(self.log.walk())
         if not group:
             return {}
+        from safety.store.snapshot import changes
+
         pairs = [(item.record, changes(self.log.odb, self.log.tree_before(item), item.tree)) for item in reversed(group)]
         if own is not None:
             pairs.append((own, list(changed)))
@@ -693,6 +732,10 @@ class Session:
 
     def _step_back(self) -> bool:
         """The head was lost with the power: the newest whole operation takes its place, and nothing is believed of the caches."""
+        from safety.store.anchors import rebuild_anchor
+        from safety.store.fsck import repair_head
+        from safety.store.privateindex import PrivateIndex
+
         repaired = repair_head(self.place.odb, self.place.chain)
         PrivateIndex(self.place).forget()
         for name in ("directories.json", "gitfiles.json"):
@@ -706,11 +749,16 @@ class Session:
 
     def _keep_small(self) -> None:
         """Small object files into a pack once there are many."""
+        from safety.store.repack import LOOSE_THRESHOLD, repack_loose
+
         if self.place.odb.loose_count() > LOOSE_THRESHOLD:
             repack_loose(self.place.git, self.place.odb)
 
     def tidy(self) -> None:
         """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""
+        from safety.store.packs import store_size
+        from safety.store.retention import tidy
+
         stamp = self.place.store_dir / "tidied"
         rules = self.keep_rules
         try:
@@ -727,6 +775,8 @@ class Session:
     @property
     def keep_rules(self) -> KeepRules:
         """The settings ``store.*`` as rules."""
+        from safety.store.retention import DAY_MS, KeepRules
+
         settings = self.settings
         return KeepRules(
             settings.store_keep_days * DAY_MS,
@@ -738,6 +788,8 @@ class Session:
     @property
     def interrupted(self) -> bool:
         """Whether an undo was interrupted and waits to be finished."""
+        from safety.store.journal import journal_file
+
         return journal_file(self.place).exists()
 
 
@@ -777,6 +829,12 @@ def _summary(call: Call) -> str:
 def checks_log(state: Path, turn: int) -> Path:
     """Where the full output of a turn's checks lies."""
     return state / "checks" / f"t{turn}.log"
+
+
+def _pushes(command: str) -> bool:
+    from safety.policy.reading import pushes
+
+    return pushes(command)
 
 
 def state_folder(home: Path, entry: registry.Entry) -> Path:

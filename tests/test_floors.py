@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from tests.support.repo import RepoBuilder
 
 PACKAGE = Path(__file__).resolve().parents[1] / "safety"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -129,11 +132,50 @@ def test_the_version_costs_little() -> None:
     assert not loaded & {"argparse", "json", "re", "typing", "dataclasses", "subprocess", "rich", "pygit2", "watchdog"}
 
 
-def python(code: str, folder: Path) -> str:
+#: What a hook's process for a reading call has no use for; each is loaded by the events, calls and verbs that have.
+NOT_FOR_READING = {
+    *("argparse", "difflib", "secrets", "shlex", "tempfile", "asyncio", "pygit2", "git", "rich", "watchdog"),
+    *(f"safety.{room}" for room in ("gate", "commit", "instructions", "trust", "policy", "watch", "commands.report")),
+    *(
+        f"safety.store.{name}"
+        for name in ("capture", "snapshot", "history", "restore", "retention", "repack", "fsck", "seed", "journal")
+    ),
+    *("safety.hooks.settings", "safety.hooks.plugins", "safety.plumbing.index", "safety.plumbing.ignore"),
+}
+
+
+def test_a_reading_call_costs_little(repo: RepoBuilder) -> None:
+    """The hook of a call that reads, in a turn that is open, loads nothing that captures, judges, commits, instructs or parses words."""
+    event = {"event": "tool.execute.pre", "session_id": "s", "cwd": str(repo.root), "tool": "read", "input": {"path": "a.txt"}}
+    repo.hook("turn.pre", session_id="s", prompt="x")
+    code = (
+        "import io, os, sys; old = set(sys.modules); from safety.terminal.main import main\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps({**event, 'call_id': 'c'}).encode()!r}))\n"
+        "code = main(['hook', '--agent', 'generic'], os.environ); print(code, *set(sys.modules) - old)"
+    )
+    answer, words = python(code, PACKAGE.parent, repo.env).splitlines()
+
+    assert json.loads(answer) == {"decision": "allow"}
+    assert words.split()[0] == "0" and "safety.session" in words.split()
+    assert not NOT_FOR_READING & set(words.split())
+
+
+def test_the_public_module_costs_little() -> None:
+    """``import safety.net`` loads nothing but itself; naming what registers a hook loads no engine."""
+    bare = "import sys; old = set(sys.modules); import safety.net; print(*set(sys.modules) - old)"
+    assert set(python(bare, PACKAGE.parent).split()) <= {"safety", "safety.net", "__future__"}
+    used = "import sys; from safety.net import HookType, register_hook; print(*sys.modules)"
+    loaded = set(python(used, PACKAGE.parent).split())
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("safety.")}
+    assert rooms == {"net", "hooks", "types", "faults"}
+    assert not loaded & NOT_FOR_READING
+
+
+def python(code: str, folder: Path, env: Mapping[str, str] | None = None) -> str:
     """What a fresh interpreter prints for ``code``, with ``folder`` first on its path."""
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**(env or {}), "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
         text=True,

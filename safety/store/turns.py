@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safety.plumbing.renames import put_in_place
 from safety.store.attribution import OpenCall
 
 REMEMBERED_CALLS = 200
@@ -39,6 +40,7 @@ class SessionState:
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
+    ``told``: what the user is told once in a conversation and has been told.
     """
 
     session: str
@@ -56,6 +58,7 @@ class SessionState:
     checks: dict[str, Any] = field(default_factory=dict)
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""
+    told: list[str] = field(default_factory=list)
 
     def open_calls(self) -> list[OpenCall]:
         return [
@@ -93,7 +96,7 @@ class Sessions:
         path = self.path(state.session)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(state, default=vars, ensure_ascii=True), encoding="ascii")
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
 
     def drop(self, session: str) -> None:
         self.path(session).unlink(missing_ok=True)

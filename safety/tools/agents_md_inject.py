@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -73,7 +72,7 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
         settings,
         root=root,
         trusted=not session.distrust(root or cwd),
-        boundary=partial(secrets.token_hex, 4),
+        boundary=lambda: os.urandom(4).hex(),
         user_file=user_file if os.path.isfile(user_file) else None,
         agent_changed=session.agent_changed(),
         ignored=partial(_ignored, session, root) if root is not None else None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from safety.store.lock import hold
 from safety.store.oplog import Operation, OpLog, Record
 from safety.store.packs import taking_part
 from safety.store.place import NO_LIMITS, Limits, Place
-from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
+from safety.store.turns import Finished, Pending, Sessions, SessionState, is_running, own_process
 from safety.types import Decision
 
 # What only some events need is imported where it is used: a hook is a process for each event.
@@ -45,6 +45,7 @@ SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
 TIDY_EVERY_MS = 24 * 3_600_000
 UPKEEP_CALLS = 50
+REMEMBERED_FOLDERS = 500
 AUDIT_LOG = "audit.jsonl"  # in the state folder: who was called at each moment, and what was decided
 DISTRUST = {
     "never-asked": "was never trusted, so its checks and hooks do not run",
@@ -115,6 +116,7 @@ class Session:
     messages: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
     _generation: list[int] = field(default_factory=list)
+    _agent_changed: dict[tuple[int, bytes | None], frozenset[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.log.on_damage = self._step_back
@@ -137,7 +139,8 @@ class Session:
         return decision
 
     def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
-        """What comes after a tool call, whether it worked or not: the snapshot, and whoever looks at the result."""
+        """What comes after a tool call, whether it worked or not: the result on disk, the snapshot, and whoever looks at the result."""
+        self._keep_result(call, result, error)
         texts = () if result is None else (Message("system", result),)
         fault = None if error is None else ToolFailed(error)
         self._trigger(HookType.TOOL_EXECUTE_POST, ToolExecutePostData(None, self._workspace, call, texts, fault))
@@ -179,6 +182,14 @@ class Session:
         self.close_turn(scan=scan)
         if self.is_run:
             self.sessions.drop(self.id)
+
+    def _keep_result(self, call: Call, result: str | None, error: str | None) -> None:
+        """Before any handler runs, so that no handler's crash loses what the tool gave (design 4)."""
+        status, text = ("ok", result or "") if error is None else ("error", error)
+        try:
+            self.sessions.keep_result(self.id, call.id, digest(call.input), status, text)
+        except OSError as fault:
+            self.notices.append(f"git-safety: the result of {call.tool} could not be kept: {fault.strerror or fault}")
 
     def _trigger(self, moment: HookType, *args: Any, **fields: Any) -> Outcome:
         """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user."""
@@ -294,6 +305,22 @@ class Session:
         """What belongs to a conversation wherever it works: the instruction files that its model was given."""
         return Sessions(self.place.home / "conversations")
 
+    def first_touch(self, folders: Collection[bytes]) -> list[bytes]:
+        """Those of some folders that no call of this turn has touched before; they are known from now on."""
+        if self.told_folders.issuperset(folders):
+            return []
+
+        def work() -> list[bytes]:
+            state = self.sessions.load(self.id)
+            new = [folder for folder in folders if folder.decode("latin-1") not in state.touched]
+            if new:
+                state.touched = [*state.touched, *(folder.decode("latin-1") for folder in new)][-REMEMBERED_FOLDERS:]
+                self._save(state)
+            self.told_folders.update(folders)
+            return new
+
+        return self._guarded(work, [])
+
     def keep_instructions(self, loaded: Mapping[str, Any]) -> None:
         """Remembers which instruction files the model was given."""
 
@@ -306,12 +333,18 @@ class Session:
         self._guarded(work, None)
 
     def agent_changed(self) -> frozenset[bytes]:
-        """Absolute paths that an agent has changed in the newest turn here: it is not to trust its own rules."""
-        from safety.store.history import owned_by, pieces
+        """Absolute paths that an agent has changed in the newest turn here: it is not to trust its own rules.
 
-        number = self.sessions.load(self.id).turn
-        found = pieces(self.log, owned_by(self.log, number), number, None) if number else []
-        return frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
+        A walk over the turn's part of the log, so it is asked for only where something to judge is new.
+        """
+        key = (self.sessions.load(self.id).turn, self.log.head_id())
+        if key not in self._agent_changed:
+            from safety.store.history import owned_by, pieces
+
+            found = pieces(self.log, owned_by(self.log, key[0]), key[0], None) if key[0] else []
+            self._agent_changed.clear()
+            self._agent_changed[key] = frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
+        return self._agent_changed[key]
 
     def distrust(self, root: bytes) -> str:
         """Why the checks and hooks of the repository at ``root`` must not run and its instructions not be sent, as a sentence.
@@ -320,7 +353,7 @@ class Session:
         """
         from safety.trust import is_trusted
 
-        found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed())
+        found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed)
         if found.ok:
             return ""
         name = os.fsdecode(os.path.basename(root))
@@ -334,7 +367,11 @@ class Session:
 
         state = self.sessions.load(self.id)
         if not state.continued:
-            renew(self.place.home, self.root, self.agent_changed())
+            renew(self.place.home, self.root, self.agent_changed)
+
+    def finished_calls(self) -> Mapping[str, Finished]:
+        """What the calls of the newest turn came to, by id: for a host that starts again and asks which of them ran to their end."""
+        return self.sessions.results(self.id)
 
     def taint(self, why: str) -> None:
         """Remembers for the rest of the turn that a tool's output was flagged."""
@@ -579,9 +616,11 @@ class Session:
         numbers = [other.turn for other in self.sessions.all()]
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
         state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
-        state.continued, state.checks, state.taint = False, {}, ""
+        state.continued, state.checks, state.taint, state.touched = False, {}, "", []
+        self.told_folders.clear()
         state.started_ms = self.now_ms()
         state.pending.clear()
+        self.sessions.drop_results(self.id)
         self._save(state)
 
     def _defer_outer(self) -> None:

@@ -34,10 +34,8 @@ def touches(data: ToolExecutePreData, session: Session) -> Iterator[Message]:
     """A file that a tool is about to change may lie under rules that the model has not seen."""
     call: Call = data.tool_use
     folders = dict.fromkeys(os.path.dirname(path) for path in call.paths or ())
-    for folder in list(folders)[:MOST_FOLDERS]:
-        if folder not in session.told_folders and os.path.isdir(folder):
-            session.told_folders.add(folder)
-            yield from _tell(session, folder, "file_touched")
+    for folder in session.first_touch([folder for folder in folders if os.path.isdir(folder)][:MOST_FOLDERS]):
+        yield from _tell(session, folder, "file_touched")
 
 
 def turn_opens(session: Session) -> Iterator[Message]:
@@ -74,7 +72,7 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
         trusted=not session.distrust(root or cwd),
         boundary=lambda: os.urandom(4).hex(),
         user_file=user_file if os.path.isfile(user_file) else None,
-        agent_changed=session.agent_changed(),
+        agent_changed=session.agent_changed,
         ignored=partial(_ignored, session, root) if root is not None else None,
         home=os.fsencode(home) if home else None,
         turn=str(state.turn),

@@ -267,22 +267,32 @@ class Session:
         self._guarded(work, None)
 
     def record_own(
-        self, kind: str, turn: int, paths: tuple[bytes, ...] | None, *, members: Sequence[bytes] = (), summary: str = ""
+        self,
+        kind: str,
+        turn: int,
+        paths: tuple[bytes, ...] | None,
+        *,
+        members: tuple[bytes, ...] = (),
+        conversation: str = "",
+        summary: str = "",
+        status: str = "ok",
     ) -> bool:
         """Records what a check (``gate``: these paths) or a commit of ours (``commit``: the git state of these members) has just changed.
 
-        It is part of the turn, so that ``undo`` takes it back with the rest. Gives whether anything had changed. Raises SafetyError.
+        It is part of the turn, so that ``undo`` takes it back with the rest, and of the ``conversation`` whose turn it is, this one if
+        empty. Gives whether anything had changed. Raises SafetyError.
         """
         with self.locked(), self._system_errors():
             draft = self._git_state(members) if paths is None else self._declared(paths)
             if not draft.is_change:
                 draft.settle()
                 return False
-            state = self.sessions.load(self.id)
-            agent = dict(self.agent or state.agent)
-            self._append(
-                draft, Record(self.new_id(), kind, kind, session=self.id, agent=agent, turn=turn, scope=paths, summary=summary)
+            whose = conversation or self.id
+            agent = dict(self.agent or self.sessions.load(whose).agent)
+            record = Record(
+                self.new_id(), kind, kind, session=whose, agent=agent, turn=turn, scope=paths, summary=summary, status=status
             )
+            self._append(draft, replace(record, declared=members) if paths is None else record)
             return True
 
     @property
@@ -372,6 +382,19 @@ class Session:
             self._save(state)
 
         self._guarded(work, None)
+
+    def told_once(self, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that the user has been told before in this conversation; from now on all of them are."""
+
+        def work() -> frozenset[str]:
+            state = self.sessions.load(self.id)
+            known = frozenset(texts) & frozenset(state.told)
+            if len(known) < len(set(texts)):
+                state.told += [text for text in dict.fromkeys(texts) if text not in known]
+                self._save(state)
+            return known
+
+        return self._guarded(work, frozenset())
 
     def take_messages(self) -> tuple[str, ...]:
         """Texts for the model that have gathered, in order, each once."""

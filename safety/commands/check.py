@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from safety.commands.pending import Pending, agents_lines, pending
 from safety.gate.attempts import next_attempt
@@ -15,6 +16,8 @@ from safety.store.history import turns
 from safety.store.snapshot import Snapshot
 from safety.trust import runs_anything
 from safety.types import Absent, Present
+
+LOGS_KEPT = 50
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,17 @@ def _judge_one(session: Session, place: Pending, checked: Checked, turn: int, co
     result = run_gate(session.place.git, session.environ, checked, settings, session.place.state / "checks")
     if result.log is not None:
         os.replace(result.log, checks_log(session.place.state, turn))
+        _drop_old_logs(result.log.parent)
     prefix = place.member + b"/" if place.member else b""
     if result.fixed:
-        session.record_own("gate", turn, tuple(prefix + path for path in result.fixed), summary=result.backend)
+        fixed = tuple(prefix + path for path in result.fixed)
+        session.record_own("gate", turn, fixed, conversation=conversation, summary=result.backend)
     return _verdict(session, result, settings, turn, conversation)
+
+
+def _drop_old_logs(folder: Path) -> None:
+    for old in sorted(folder.glob("*.log"), key=os.path.getmtime)[:-LOGS_KEPT]:
+        old.unlink(missing_ok=True)
 
 
 def _verdict(session: Session, result: GateResult, settings: GateSettings, turn: int, conversation: str) -> Verdict:
@@ -101,7 +111,7 @@ def _verdict(session: Session, result: GateResult, settings: GateSettings, turn:
             session.sessions.save(state)
     attempt = int(state.checks.get("attempt", 1))
     agent = session.agent.get("name", "") or state.agent.get("name", "") or "the agent"
-    told = line_for_user(result, attempt, settings.max_attempts, agent)
+    told = line_for_user(result, attempt, settings.max_attempts, agent, f"t{turn}", sends_back)
     feedback = ""
     if sends_back:
         feedback = message_for_model(result, attempt, settings.max_attempts, f"t{turn}", settings.max_message_chars)

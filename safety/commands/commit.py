@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from safety.commands.args import CommitArgs
 from safety.commands.check import judge
-from safety.commands.pending import Pending, pending
+from safety.commands.pending import ONE_TURN, Pending, pending
 from safety.commands.report import Hint, Report, TextReport
 from safety.commit.make import make_commit
 from safety.commit.message import default_message
@@ -30,12 +30,17 @@ MESSAGE_S = 60.0
 
 @dataclass(frozen=True)
 class Done:
-    """``told``: sentences for the user. ``code``: the command line's exit code."""
+    """``told``: sentences for the user. ``code``: the command line's exit code. ``nothing``: there was nothing to commit at all.
+
+    ``once``: those sentences that a conversation need not repeat.
+    """
 
     told: tuple[str, ...] = ()
     code: int = 0
     hints: tuple[Hint, ...] = ()
     data: Mapping[str, object] | None = None
+    nothing: bool = False
+    once: tuple[str, ...] = ()
 
 
 def run(session: Session, args: CommitArgs) -> Report:
@@ -54,7 +59,7 @@ def commit(session: Session, args: CommitArgs) -> Done:
     number = _number(session, args.handle)
     newest = next((turn for turn in turns(session.log) if _is_wanted(turn, args.session, number)), None)
     if head is None or newest is None:
-        return Done(("Nothing to commit: no agent has changed anything here.",), code=4)
+        return Done(("Nothing to commit: no agent has changed anything here.",), code=4, nothing=True)
     if not args.judged and not args.dry_run:
         verdict = judge(session, args.session, turn=number)
         if verdict.blocks:
@@ -62,17 +67,19 @@ def commit(session: Session, args: CommitArgs) -> Done:
         args = replace(args, checked=verdict.ran)
         head = session.log.head() or head
     told: list[str] = []
+    once: list[str] = []
     codes, made = [], []
     for place in pending(session, args.session, Snapshot(session.log.odb, head.tree), number):
         done = _commit_one(session, args, place, newest)
         told += done.told
         codes.append(done.code)
         made.append(done.data)
+        once += done.once
     if not told:
-        return Done(("Nothing to commit: what the agent changed is committed or undone.",), code=4)
+        return Done(("Nothing to commit: what the agent changed is committed or undone.",), code=4, nothing=True)
     code = next((code for code in (1, 3, 0) if code in codes), 4)
     hints = (Hint("Take it back", "git safety undo"),) if any(entry and entry.get("commit") for entry in made) else ()
-    return Done(tuple(told), code, hints, {"commits": [entry for entry in made if entry]})
+    return Done(tuple(told), code, hints, {"commits": [entry for entry in made if entry]}, once=tuple(once))
 
 
 def _is_wanted(turn: Turn, wanted: str | None, number: int) -> bool:
@@ -109,8 +116,16 @@ def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) 
     message = args.message or _written(session, plan, turn) or default_message(plan, turn.prompt)
     result = make_commit(session.place.git, plan, message, agent, pre_commit_ran=args.checked)
     if result.status == "committed":
-        session.record_own("commit", turn.number, None, members=(place.member,), summary=result.subject)
-    return _made(result, left)
+        session.record_own(
+            "commit",
+            turn.number,
+            None,
+            members=(place.member,),
+            conversation=turn.session,
+            summary=result.subject,
+            status=ONE_TURN if args.handle else "ok",
+        )
+    return replace(_made(result, left), once=plan.notices)
 
 
 def _written(session: Session, plan: CommitPlan, turn: Turn) -> str:

@@ -6,17 +6,19 @@ is in neither. A path whose agent's lines a user has changed or taken back since
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from safety.plumbing.diff import hunks, is_binary, split_lines
 from safety.plumbing.merge import merge_text, merge_trivial
 from safety.session import Session
+from safety.store.attribution import undone_turns
 from safety.store.history import pieces, turns
-from safety.store.oplog import Operation
+from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot
 from safety.types import Absent, PathState, Present, Unknown
 
+ONE_TURN = "one-turn"  # the status of a commit's record that holds one turn, where others may still wait
 LOOK_BACK = 50  # turns; what is older than that is not committed by itself
 
 
@@ -48,30 +50,32 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
 
     With ``turn`` only that turn's. ``now`` is a snapshot of this moment.
     """
-    since = _since_commit(session, wanted)
+    if not (members := list(now.members())):
+        return []
     found: dict[bytes, Pending] = {}
-    members = now.members()
-    waiting = []
+    waiting: list[tuple[int, list[Piece]]] = []
+    commits: _Commits | None = None
     for number, one in enumerate(turns(session.log)):
-        if number >= LOOK_BACK or (
-            not turn and one.operations and not any(item.operation.id in since for item in one.operations)
-        ):
-            break
         if wanted is None:
             wanted = one.session
+        if number >= LOOK_BACK:
+            break
         if one.undone or (one.number != turn if turn else one.session != wanted):
             continue
-        waiting.append(
-            [piece for piece in pieces(session.log, one.operations, one.number, None) if turn or piece.operation in since]
-        )
-    for piece in (piece for group in reversed(waiting) for piece in group):
+        commits = commits or _commits(session, wanted, members)
+        if not turn and one.operations and commits.are_before_all(item.operation.id for item in one.operations):
+            break
+        waiting.append((one.number, pieces(session.log, one.operations, one.number, None)))
+    for number, piece in ((number, piece) for number, group in reversed(waiting) for piece in group):
         before, after = Snapshot(session.log.odb, piece.before), Snapshot(session.log.odb, piece.after)
         for path in piece.paths:
             if path.startswith(b"/") or b".git" in path.split(b"/"):
                 continue
             old, new = before.state(path), after.state(path)
             member = _member_of(path, members)
-            if member is None or not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, now):
+            if member is None or (not turn and commits is not None and commits.hold(piece.operation, member, number)):
+                continue
+            if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, now):
                 continue
             inside = path[len(member) + 1 :] if member else path
             place = found.setdefault(member, Pending(member, _root(session, member)))
@@ -81,18 +85,43 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
     return [found[member] for member in sorted(found) if found[member].steps or found[member].left_out]
 
 
-def _since_commit(session: Session, wanted: str | None) -> set[str]:
-    """Operations newer than the conversation's last commit of ours."""
-    newer: set[str] = set()
-    for operation in session.log.walk():
-        if _is_commit_of(operation, wanted):
+@dataclass(frozen=True)
+class _Commits:
+    """Our commits of one conversation that stand. ``newer``: operations, newest first, back to the last commit in every repository.
+
+    ``whole``: by repository where its last commit of everything is in that order; ``single``: the commits of one turn alone.
+    """
+
+    newer: Mapping[str, int]
+    whole: Mapping[bytes, int]
+    single: Mapping[tuple[bytes, int], int]
+
+    def hold(self, operation: str, member: bytes, turn: int) -> bool:
+        """Whether what an operation of a turn did in a repository was there to be committed by one of them."""
+        at = self.newer.get(operation, len(self.newer))
+        return at >= min(self.whole.get(member, at + 1), self.single.get((member, turn), at + 1))
+
+    def are_before_all(self, operations: Iterable[str]) -> bool:
+        """Whether none of these is newer than the last commit in every repository."""
+        return not any(operation in self.newer for operation in operations)
+
+
+def _commits(session: Session, conversation: str, members: Collection[bytes]) -> _Commits:
+    newer: dict[str, int] = {}
+    whole: dict[bytes, int] = {}
+    single: dict[tuple[bytes, int], int] = {}
+    for operation, taken_back in undone_turns(session.log.walk()):
+        record = operation.record
+        if record.kind == "commit" and record.session == conversation and record.id not in taken_back:
+            for member in record.declared or ():
+                if record.status == ONE_TURN:
+                    single.setdefault((member, record.turn), len(newer))
+                else:
+                    whole.setdefault(member, len(newer))
+        if members and whole.keys() >= set(members):
             break
-        newer.add(operation.id)
-    return newer
-
-
-def _is_commit_of(operation: Operation, wanted: str | None) -> bool:
-    return operation.record.kind == "commit" and wanted in (None, operation.record.session)
+        newer[operation.id] = len(newer)
+    return _Commits(newer, whole, single)
 
 
 def _member_of(path: bytes, members: Iterable[bytes]) -> bytes | None:

@@ -19,6 +19,8 @@ from safety.plumbing.index import ASSUME_VALID, SKIP_WORKTREE
 from safety.plumbing.odb import hash_object
 from safety.plumbing.run import Git
 
+Part = tuple[Side | None, Side | None]
+
 _MODES = (REGULAR, EXECUTABLE, LINK, GITLINK)
 
 # Why a path is left out. The words follow "not committed:".
@@ -60,17 +62,19 @@ class _Conflict(Exception):
 def compute_delta(git: Git, objects: Objects, state: State, request: Request, tree: str, staging: Staging) -> Delta:
     """HEAD's ``tree`` with the agent's changes, written; and how the index follows."""
     delta = Delta(tree)
-    segments = {
-        path: parts for path, parts in joined(request.steps).items() if _may_commit(delta, request, objects, staging, path, parts)
+    steps = {
+        path: parts
+        for path, parts in by_path(request.steps).items()
+        if _may_commit(delta, request, objects, staging, path, parts)
     }
-    for path in _ignored(git, request.root, [path for path in segments if _is_new(objects, staging, tree, path)]):
-        del segments[path]
-    sides = [(path, side) for path, parts in segments.items() for part in parts for side in part if side is not None]
+    for path in _ignored(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
+        del steps[path]
+    sides = [(path, side) for path, parts in steps.items() for part in parts for side in part if side is not None]
     plain = [content for content in sides if content[1].mode != GITLINK]
     cleaned = clean_contents(git, request.root, objects, tree, staging.paths, plain)
     maker = _Maker(git, objects, state, request, tree, cleaned)
     news: dict[bytes, Entry | None] = {}
-    for path, parts in segments.items():
+    for path, parts in steps.items():
         try:
             news[path] = maker.result(path, parts)
         except _Conflict as conflict:
@@ -82,17 +86,24 @@ def compute_delta(git: Git, objects: Objects, state: State, request: Request, tr
     return delta
 
 
-def joined(steps: Iterable[Step]) -> dict[bytes, list[tuple[Side | None, Side | None]]]:
-    """Each path's changes, those that follow on one another as one; what someone else did in between separates two."""
-    found: dict[bytes, list[tuple[Side | None, Side | None]]] = {}
+def by_path(steps: Iterable[Step]) -> dict[bytes, list[Part]]:
+    """Each path's changes, oldest first; a path that is in the end as it was before is not among them."""
+    found: dict[bytes, list[Part]] = {}
     for step in steps:
-        parts = found.setdefault(step.path, [])
-        if parts and parts[-1][1] == step.before:
-            parts[-1] = (parts[-1][0], step.after)
+        if step.before != step.after:
+            found.setdefault(step.path, []).append((step.before, step.after))
+    return {path: found[path] for path in sorted(found) if joined(found[path])}
+
+
+def joined(parts: Iterable[Part]) -> list[Part]:
+    """Changes that follow on one another as one; what someone else did in between separates two."""
+    found: list[Part] = []
+    for before, after in parts:
+        if found and found[-1][1] == before:
+            found[-1] = (found[-1][0], after)
         else:
-            parts.append((step.before, step.after))
-    changed = {path: [part for part in parts if part[0] != part[1]] for path, parts in found.items()}
-    return {path: changed[path] for path in sorted(changed) if changed[path]}
+            found.append((before, after))
+    return [part for part in found if part[0] != part[1]]
 
 
 def _may_commit(
@@ -101,7 +112,7 @@ def _may_commit(
     objects: Objects,
     staging: Staging,
     path: bytes,
-    parts: Sequence[tuple[Side | None, Side | None]],
+    parts: Sequence[Part],
 ) -> bool:
     """Whether a path can be in a commit at all; if not, it is left out with its reason."""
     code = ""
@@ -187,22 +198,40 @@ class _Maker:
         self._unwritten: dict[str, bytes] = {}
         self.agents: dict[bytes, set[str]] = {}
 
-    def result(self, path: bytes, parts: Sequence[tuple[Side | None, Side | None]]) -> Entry | None:
+    def result(self, path: bytes, parts: Sequence[Part]) -> Entry | None:
         """A path's entry in the commit. Raises _Conflict."""
-        ours = self._objects.entry(self._tree, path)
+        head = self._objects.entry(self._tree, path)
+        news = self._after_head(path, parts, head)
         try:
-            for before, after in parts:
-                base, theirs = self._entry(path, before), self._entry(path, after)
-                if not self._modes_count:
-                    theirs = _with_mode(theirs, base)
-                if theirs is not None:
-                    self.agents.setdefault(path, set()).add(theirs.oid)
-                ours = self._merge(base, ours, theirs)
+            try:
+                return self._onto(path, joined(news), head)
+            except _Conflict:
+                # Some of them may have been committed since, beside lines of the user's that were not.
+                if len(news) == 1:
+                    raise
+                return self._onto(path, news, head)
         except _Conflict:
-            last = parts[-1][1]
             if not self._request.include_mine:
                 raise
-            return self._entry(path, last)
+            return self._entry(path, parts[-1][1])
+
+    def _after_head(self, path: bytes, parts: Sequence[Part], head: Entry | None) -> Sequence[Part]:
+        """The changes since the path was as HEAD has it: what came before somebody has committed in the meantime."""
+        for at in range(len(parts), 0, -1):
+            if head is not None and self._entry(path, parts[at - 1][1], wanted=False) == head:
+                return parts[at:]
+            if head is not None and self._entry(path, parts[at - 1][0], wanted=False) == head:
+                return parts[at - 1 :]
+        return parts
+
+    def _onto(self, path: bytes, parts: Sequence[Part], ours: Entry | None) -> Entry | None:
+        for before, after in parts:
+            base, theirs = self._entry(path, before), self._entry(path, after)
+            if not self._modes_count:
+                theirs = _with_mode(theirs, base)
+            if theirs is not None:
+                self.agents.setdefault(path, set()).add(theirs.oid)
+            ours = self._merge(base, ours, theirs)
         return ours
 
     def write(self) -> None:
@@ -210,7 +239,8 @@ class _Maker:
         self._objects.write_blobs(list(self._unwritten.values()))
         self._unwritten.clear()
 
-    def _entry(self, path: bytes, side: Side | None) -> Entry | None:
+    def _entry(self, path: bytes, side: Side | None, *, wanted: bool = True) -> Entry | None:
+        """What git has for a side; ``wanted`` False: only to compare, so it need not be written."""
         if side is None:
             return None
         if side.mode == GITLINK:
@@ -220,7 +250,7 @@ class _Maker:
             raise _Conflict("filter")
         oid = hash_object("blob", data).hex()
         there = self._objects.entry(self._tree, path)
-        if there is None or there.oid != oid:
+        if wanted and (there is None or there.oid != oid):
             self._unwritten[oid] = data
         return Entry(side.mode, oid)
 

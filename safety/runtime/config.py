@@ -99,7 +99,7 @@ _WORDS = {
     "gate.enabled": ("off", "auto", "on"),
     "gate.backend": ("auto", "command", "prek", "pre-commit", "lefthook", "hook"),
     "gate.preexisting": ("warn", "block"),
-    "autocommit.protected_branches": ("allow", "branch", "warn", "refuse"),
+    "autocommit.protected_branches": ("allow", "warn", "branch", "refuse"),
     "autocommit.detached": ("allow", "notice"),
     "autocommit.sign": ("never", "user", "require"),
     "trust.default": ("trusted", "ask", "untrusted"),

@@ -264,7 +264,7 @@ def _is_passing(name: bytes) -> bool:
     return (
         name.endswith(b".lock")
         or name == b"gc.pid"
-        or name.startswith((TEMPORARY_PREFIX, b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
+        or name.startswith((TEMPORARY_PREFIX, b"safety-gate.", b"git-safety-", b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
     )
 
 

@@ -44,6 +44,7 @@ class SessionState:
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
     ``touched``: the folders of files that its calls of this turn named.
+    ``told``: what the user is told once in a conversation and has been told.
     """
 
     session: str
@@ -62,6 +63,7 @@ class SessionState:
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""
     touched: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
 
     def open_calls(self) -> list[OpenCall]:
         return [

@@ -23,7 +23,9 @@ def turn_ends(session: Session) -> None:
 
     ran = bool(session.sessions.load(session.id).checks.get("passed"))
     done = commit.commit(session, CommitArgs(judged=True, checked=ran, session=session.id))
-    session.notices.extend(f"git-safety: {text}" for text in done.told)
+    if not done.nothing:
+        known = session.told_once(done.once)
+        session.notices.extend(f"git-safety: {text}" for text in done.told if text not in known)
 
 
 def typed(session: Session, words: Sequence[str]) -> Report:

@@ -26,7 +26,12 @@ def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
         return
     from safety.commands.check import judge  # loaded when a turn ends, not for each event
 
-    verdict = judge(session, session.id)
+    try:
+        verdict = judge(session, session.id)
+    except Exception as fault:  # noqa: BLE001 - a fault of ours stops the commit, and is not sent to the model as one of its code
+        session.notices.append(f"git-safety: the checks could not be run, nothing is committed: {type(fault).__name__}: {fault}")
+        yield StopPropagation()
+        return
     session.notices.extend(f"git-safety: {text.removeprefix('git-safety: ')}" for text in verdict.notices)
     if verdict.feedback:
         yield Decision("deny", verdict.feedback)

@@ -32,7 +32,7 @@ from safety.types import Decision
 
 # What only some events need is imported where it is used: a hook is a process for each event.
 if TYPE_CHECKING:
-    from safety.store.capture import Draft
+    from safety.store.declared import Draft
     from safety.store.retention import KeepRules
 
 Answer = TypeVar("Answer")
@@ -523,7 +523,7 @@ class Session:
         return everything(self.place, before, limits)
 
     def _declared(self, paths: Iterable[bytes], limits: Limits | None = None) -> Draft:
-        from safety.store.capture import declared
+        from safety.store.declared import declared
 
         return declared(self.place, self._before(), paths, limits)
 
@@ -685,9 +685,12 @@ class Session:
     @staticmethod
     def _actor_of(pending: Pending, has_others: bool) -> str:
         """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change."""
-        from safety.policy.reading import reads_only
+        if pending.declared is None:
+            from safety.policy.reading import reads_only
 
-        if pending.deferred or (pending.declared is None and reads_only(pending.command)):
+            if reads_only(pending.command):
+                return "unattributed"
+        if pending.deferred:
             return "unattributed"
         return "mixed" if has_others else "agent"
 

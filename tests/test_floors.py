@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,7 @@ NOT_FOR_READING = {
     *(f"safety.{room}" for room in ("gate", "commit", "instructions", "trust", "policy", "watch", "commands.report")),
     *(
         f"safety.store.{name}"
-        for name in ("capture", "snapshot", "history", "restore", "retention", "repack", "fsck", "seed", "journal")
+        for name in ("capture", "declared", "snapshot", "history", "restore", "retention", "repack", "fsck", "seed", "journal")
     ),
     *("safety.hooks.settings", "safety.hooks.plugins", "safety.plumbing.index", "safety.plumbing.ignore"),
 }
@@ -148,16 +149,35 @@ def test_a_reading_call_costs_little(repo: RepoBuilder) -> None:
     """The hook of a call that reads, in a turn that is open, loads nothing that captures, judges, commits, instructs or parses words."""
     event = {"event": "tool.execute.pre", "session_id": "s", "cwd": str(repo.root), "tool": "read", "input": {"path": "a.txt"}}
     repo.hook("turn.pre", session_id="s", prompt="x")
+    assert not NOT_FOR_READING & after_event(repo, {**event, "call_id": "c"})
+
+
+def after_event(repo: RepoBuilder, event: Mapping[str, Any]) -> set[str]:
+    """The modules that a hook's process has loaded when it has answered; the answer was an allowing one."""
     code = (
         "import io, os, sys; old = set(sys.modules); from safety.terminal.main import main\n"
-        f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps({**event, 'call_id': 'c'}).encode()!r}))\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(event).encode()!r}))\n"
         "code = main(['hook', '--agent', 'generic'], os.environ); print(code, *set(sys.modules) - old)"
     )
     answer, words = python(code, PACKAGE.parent, repo.env).splitlines()
+    assert json.loads(answer) in ({"decision": "allow"}, {}) and words.split()[0] == "0"
+    assert "safety.session" in words.split()
+    return set(words.split())
 
-    assert json.loads(answer) == {"decision": "allow"}
-    assert words.split()[0] == "0" and "safety.session" in words.split()
-    assert not NOT_FOR_READING & set(words.split())
+
+#: What a call that names its paths needs of these, once the folders of its paths are known in the turn.
+FOR_DECLARED = {"safety.store.snapshot", "safety.store.declared"}
+
+
+def test_a_declared_call_costs_little(repo: RepoBuilder) -> None:
+    """The hook of a call that names its paths loads nothing of what scans, judges, commits or instructs."""
+    given = {"session_id": "s", "cwd": str(repo.root), "tool": "write", "input": {"path": "a.txt"}}
+    repo.hook("turn.pre", session_id="s", prompt="x")
+    repo.hook("tool.execute.pre", **given, call_id="b")
+    for moment in ("pre", "post"):
+        words = after_event(repo, {"event": f"tool.execute.{moment}", **given, "call_id": "c"})
+        assert words >= FOR_DECLARED
+        assert not (NOT_FOR_READING - FOR_DECLARED) & words
 
 
 def test_the_public_module_costs_little() -> None:

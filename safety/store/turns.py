@@ -43,8 +43,8 @@ class SessionState:
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
-    ``told``: what the user is told once in a conversation and has been told.
     ``touched``: the folders of files that its calls of this turn named.
+    ``told``: what the user is told once in a conversation and has been told.
     """
 
     session: str
@@ -62,8 +62,8 @@ class SessionState:
     checks: dict[str, Any] = field(default_factory=dict)
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""
-    told: list[str] = field(default_factory=list)
     touched: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
 
     def open_calls(self) -> list[OpenCall]:
         return [

@@ -225,7 +225,7 @@ def test_what_was_sent_is_listed(project: RepoBuilder) -> None:
 def test_the_log_is_not_walked_for_each_call(project: RepoBuilder, monkeypatch: pytest.MonkeyPatch, trusted: bool) -> None:
     """What the agent changed is looked up only where there is something new to judge, and a folder's files only once a turn."""
     if not trusted:
-        project.must("untrust")
+        (project.state / "trust.json").unlink()  # never asked
     walks, lookups = [], []
     walk, look = history.owned_by, inject.instructions_for
     monkeypatch.setattr(history, "owned_by", lambda *args, **more: walks.append(args) or walk(*args, **more))

@@ -186,7 +186,8 @@ class _Event:
 
     def untrusted(self, here: Sequence[Place]) -> None:
         """Nothing is sent; the user is told how many files there are."""
-        number = sum(len(select(place, self.settings.names, (), self.by_agent)[0]) for place in here if not is_vendored(place))
+        own = [place for place in here if not is_vendored(place)]
+        number = sum(len(select(place, self.settings.names, (), lambda path: False)[0]) for place in own)
         if number:
             files = "1 instruction file" if number == 1 else f"{number} instruction files"
             self.say(f"{files} not loaded, as {shown(self.root or self.cwd, b'')} is not trusted; to load: git safety trust")

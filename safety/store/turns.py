@@ -37,7 +37,8 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
-    ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
+    ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
+    ``checks``: what they said, and how often.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
     ``told``: what the user is told once in a conversation and has been told.
     """
@@ -54,6 +55,7 @@ class SessionState:
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
     continued: bool = False
+    sent_back: int = 0
     checks: dict[str, Any] = field(default_factory=dict)
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""

@@ -42,6 +42,7 @@ DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves
 RUN_PREFIX = "run-"
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
+MOST_SENT_BACK = 10  # times in a turn, by whomever: a command of the user's may refuse every end
 LONGEST_JUDGED = 10_000
 TIDY_EVERY_MS = 24 * 3_600_000
 UPKEEP_CALLS = 50
@@ -149,12 +150,19 @@ class Session:
     def turn_end(self) -> Feedback | None:
         """Ends the turn; twice is once. Gives what goes back to the agent instead, and the turn then stays open."""
         if self._guarded(lambda: self.sessions.load(self.id).is_open, False):
-            decision = self._trigger(HookType.TURN_POST).decision
-            if decision.action == "deny":
-                self._guarded(self._continue, None)
-                return Feedback(decision.reason)
+            outcome = self._trigger(HookType.TURN_POST)
+            if outcome.decision.action == "deny":
+                if self._goes_back(outcome) and self._guarded(self._continue, False):
+                    return Feedback(outcome.decision.reason)
+                if not outcome.failures:  # else it is among the notices already
+                    self.notices.append(f"git-safety: {outcome.decision.reason}")
         self.close_turn(scan=False)
         return None
+
+    @staticmethod
+    def _goes_back(outcome: Outcome) -> bool:
+        """Whether a refusal is one that the agent can do something about: not a fault of the handler that refused, no Ctrl-C."""
+        return not outcome.interrupted and outcome.decided_by not in {failure.hook for failure in outcome.failures}
 
     def close_turn(self, *, scan: bool = True) -> None:
         """The engine's part of a turn's end; nobody else is asked. ``scan`` False: what changed since the last call is recorded."""
@@ -617,7 +625,7 @@ class Session:
         numbers = [other.turn for other in self.sessions.all()]
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
         state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
-        state.continued, state.checks, state.taint, state.touched = False, {}, "", []
+        state.continued, state.sent_back, state.checks, state.taint, state.touched = False, 0, {}, "", []
         self.told_folders.clear()
         state.started_ms = self.now_ms()
         state.pending.clear()
@@ -710,10 +718,15 @@ class Session:
         owners = settle_owners(pairs)
         return {item.id: owners[item.id] for item in group}
 
-    def _continue(self) -> None:
+    def _continue(self) -> bool:
+        """Counts one more time that the turn is sent back; False where that was often enough, as several hosts would do it for ever."""
         state = self.sessions.load(self.id)
+        if state.sent_back >= max(MOST_SENT_BACK, self.settings.gate_max_attempts):
+            return False
+        state.sent_back += 1
         state.continued = True
         self._save(state)
+        return True
 
     def _close_turn(self, state: SessionState, *, scan: bool = True) -> None:
         self._settle_turn(state, scan=scan)

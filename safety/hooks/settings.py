@@ -85,7 +85,8 @@ class Ran:
 
 @dataclass(frozen=True)
 class Offer:
-    """A handler that settings may name. ``tightens``: a project may name it too, since it can only refuse more."""
+    """A handler that settings may name, at ``event`` only if that is given. ``tightens``: a project may name it too, since it can
+    only refuse more."""
 
     func: Handler
     priority: int = 0
@@ -93,6 +94,7 @@ class Offer:
     timeout_s: float | None = None
     observer: bool = False
     tightens: bool = False
+    event: HookType | None = None
 
 
 Entry: TypeAlias = str | Command
@@ -154,6 +156,8 @@ def apply_settings(
                 )
                 continue
             offer = offers.get(entry)
+            if offer is not None and offer.event not in (None, hook_type):
+                offer = None
             from_project = (hook_type, entry) in settings.names_of_project
             if offer is None or (from_project and not offer.tightens):
                 why = f"{key}: {entry!r} is not a handler on offer{_near(entry, offers)}" if offer is None else ""

@@ -81,6 +81,8 @@ class Settings:
 
 #: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
 LATER = ("guard",)
+#: Objects of keys.
+SECTIONS = ("snapshots", "store", "gate", "autocommit", "trust", "agents_md", "screening", "run", "watch", "daemon", "ui")
 #: Tables that are read elsewhere, kept as written.
 TABLES = ("hooks", "hook_options")
 _LOWER_IS_STRICTER = (
@@ -133,7 +135,10 @@ def settings_file(environ: Mapping[str, str]) -> Path:
 
 
 def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Settings:
-    """The settings for a workspace. Raises BadSettings for a file that is no JSON object or a value of the wrong type."""
+    """The settings for a workspace. Raises BadSettings for a user's file that is no JSON object or has a value of the wrong type.
+
+    The same in a project's file is a warning: a folder that somebody sent, or an agent, must not be able to stop anything.
+    """
     values: dict[str, Any] = {}
     warnings: list[str] = []
     path = settings_file(environ)
@@ -142,6 +147,7 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
         if name:
             values[name] = _checked(key, value, path)
     if root is not None:
+<<<<<<< HEAD
         project = Path(os.fsdecode(root)) / PROJECT_FILE
         for key, value in _flat(_read(project)).items():
             name = _known(key, warnings, project)
@@ -154,9 +160,38 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
             elif checked != current:
                 warnings.append(f"{project}: {key} may only be tightened by a project; ignored")
         values["project_hooks"] = {table: _table(_read(project), table, project) for table in TABLES}
+=======
+        values.update(_projects(Path(os.fsdecode(root)) / PROJECT_FILE, values, warnings))
+>>>>>>> 54fc24d8f3eabde5992c0c75c1e0f778553af7b8
     for table in TABLES:
         values[table] = _table(_read(path), table, path)
     return Settings(**values, warnings=tuple(warnings))
+
+
+def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """What of a project's file counts beside the ``users`` values."""
+    values: dict[str, Any] = {}
+    try:
+        raw = _read(path)
+        values["project_hooks"] = _table(raw, "hooks", path)
+    except BadSettings as fault:
+        warnings.append(f"{fault.message}; ignored")
+        return values
+    for key, value in _flat(raw).items():
+        try:
+            name = _known(key, warnings, path)
+            checked = _checked(key, value, path) if name else None
+        except BadSettings as fault:
+            warnings.append(f"{fault.message}; ignored")
+            continue
+        if not name:
+            continue
+        current = users.get(name, _DEFAULTS[name])
+        if _is_tighter(key, current, checked):
+            values[name] = checked
+        elif checked != current:
+            warnings.append(f"{path}: {key} may only be tightened by a project; ignored")
+    return values
 
 
 def _is_tighter(key: str, current: Any, new: Any) -> bool:
@@ -226,6 +261,8 @@ def _known(key: str, warnings: list[str], path: Path) -> str | None:
     name = key.replace(".", "_")
     if key.split(".")[0] in LATER:
         return None
+    if key in SECTIONS or (name not in _DEFAULTS and key.rpartition(".")[0].replace(".", "_") in _DEFAULTS):
+        raise BadSettings(f"{path}: {key.rpartition('.')[0] or key} has the wrong type", f"$EDITOR {path}")
     if name in ("warnings", "project_hooks") or name not in _DEFAULTS:
         warnings.append(f"{path}: unknown key {key!r}")
         return None

@@ -61,6 +61,7 @@ def _offers(specs: tuple[ToolSpec, ...]) -> Mapping[str, Any]:
             hook.options.get("timeout_s"),
             bool(hook.options.get("observer")),
             tightens=True,
+            event=hook.moment,
         )
         for spec in specs
         for key, hook in spec.hooks.items()

@@ -41,7 +41,8 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
-    ``continued``: the turn was sent back to the agent, so that the next start is the same turn. ``checks``: how often, and with what.
+    ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
+    ``checks``: what they said, and how often.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
     ``touched``: the folders of files that its calls of this turn named.
     ``told``: what the user is told once in a conversation and has been told.
@@ -59,6 +60,7 @@ class SessionState:
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
     continued: bool = False
+    sent_back: int = 0
     checks: dict[str, Any] = field(default_factory=dict)
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""

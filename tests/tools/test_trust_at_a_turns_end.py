@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.repo import RepoBuilder
-from tests.tools.turn_ends import CONFIG, checks, edit, end, ends, files_of, settings, starts, told
+from tests.tools.turn_ends import CONFIG, NO_BAD_WORDS, checks, edit, end, ends, files_of, settings, starts, told
 
 RAN = "#!/bin/sh\necho ran >>../ran\n"
 
@@ -92,11 +92,11 @@ def test_agent_points_git_at_other_hooks(repo: RepoBuilder) -> None:
 def test_agent_changes_the_checks_while_sent_back(repo: RepoBuilder) -> None:
     """It was sent back to mend its file and mends the checks instead: they do not run, and our own text is no word of the user's."""
     settings(repo, trust={"default": "ask"})
-    checks(repo, "#!/bin/sh\nexit 1\n")
+    checks(repo, NO_BAD_WORDS)
     repo.must("trust")
     base = repo.head()
     starts(repo)
-    edit(repo, "a.txt", "agent\n")
+    edit(repo, "a.txt", "BAD\n")
     assert end(repo)[0]["decision"] == "continue"
     starts(repo, "the text that went back")
     edit(repo, ".pre-commit-config.yaml", "repos: []\n")

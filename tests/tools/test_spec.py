@@ -150,17 +150,20 @@ def test_an_interrupt_before_the_tool_leaves_it_unrun(repo: RepoBuilder, session
 
 
 def test_a_denied_call_claims_nothing(repo: RepoBuilder, session: Session) -> None:
-    """A harness sends no POST for what it did not run. What the user changes afterwards is not its doing."""
+    """A harness sends no POST for what it did not run: nothing is open then, and no later call is one of two that may have done it."""
     session.hooks.register(
         "mine.guard", HookType.TOOL_EXECUTE_PRE, lambda data: Decision("deny", "no") if data.tool_use.id == "c1" else None
     )
     here = os.fsencode(repo.root)
     assert session.pre(Call("c1", "shell", {}, here)).action == "deny"
+    assert not session.sessions.load(session.id).pending
     repo.write("b.txt", "the user\n")
     call = Call("c2", "shell", {}, here)
     assert session.pre(call).action == "allow"
     repo.write("a.txt", "agent\n")
     session.post(call, "fine")
+    newest = session.log.head()
+    assert newest is not None and (newest.record.actor, newest.record.call_id) == ("agent", "c2")
     end_and_undo(repo, session)
     assert (repo.read("a.txt"), repo.read("b.txt")) == (NINE_LINES, "the user\n")
 

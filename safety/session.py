@@ -112,6 +112,7 @@ class Session:
     config_folder: bytes = b""
     cwd: bytes = b""
     hooks: HookRegistry = field(default_factory=HookRegistry)
+    commands: Mapping[str, Callable[[Session, Sequence[str]], Any]] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
@@ -895,6 +896,11 @@ def _summary(call: Call) -> str:
 def checks_log(state: Path, turn: int) -> Path:
     """Where the full output of a turn's checks lies."""
     return state / "checks" / f"t{turn}.log"
+
+
+def is_one_conversation(first: str, second: str) -> bool:
+    """Whether two sessions are one to a person: commands run one after another are one conversation with the shell."""
+    return first == second or (first.startswith(RUN_PREFIX) and second.startswith(RUN_PREFIX))
 
 
 def _pushes(command: str) -> bool:

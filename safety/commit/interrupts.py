@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM held back while a commit is between two states, and let through where it can be given up."""
+"""SIGINT, SIGTERM and SIGHUP held back while a commit is between two states, and let through where it can be given up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _Handler = Callable[[int, FrameType | None], object]
 
 
 class Terminated(BaseException):
-    """SIGTERM came; the process ends as soon as what it holds is put away."""
+    """SIGTERM or SIGHUP (the argument) came; the process ends as soon as what it holds is put away."""
 
 
 class Interrupts:
-    """Inside the block both signals wait, but for the time of ``allowed``; what has come ends the process (or its wait) afterwards.
+    """Inside the block the signals wait, but for the time of ``allowed``; what has come ends the process (or its wait) afterwards.
 
     Python runs handlers in the main thread only, so elsewhere there is nothing to hold back. A signal that is ignored stays so.
     """
@@ -30,7 +30,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 before = signal.getsignal(number)
                 if callable(before) or before is signal.SIG_DFL:
                     self._before[number] = before
@@ -42,7 +42,7 @@ class Interrupts:
         for each, before in self._before.items():
             signal.signal(each, before)
         if isinstance(value, Terminated):
-            number = signal.SIGTERM
+            number = value.args[0]
         if number is not None:
             os.kill(os.getpid(), number)
 
@@ -69,7 +69,7 @@ class Interrupts:
         before = self._before[number]
         if callable(before):
             before(number, frame)
-        elif number == signal.SIGTERM:
-            raise Terminated
-        else:
+        elif number == signal.SIGINT:
             raise KeyboardInterrupt
+        else:
+            raise Terminated(number)

@@ -80,7 +80,8 @@ def _plan(git: Git, request: Request, state: State, objects: Objects, plan: Comm
     if findings:
         first = findings[0]
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-        said = f"{shown_path(first.path)}:{first.line} looks like a secret ({first.rule}){more}"
+        place = f"{shown_path(first.path)}:{first.line}" if first.line else shown_path(first.path)
+        said = f"{place} looks like a secret ({first.rule}){more}"
         return replace(_refused(plan, Refusal("secrets", said, first.hint)), secrets=findings)
     stat, diff = _shown(objects, delta.changes)
     return replace(_with_branch(plan, state, request.settings), diff_stat=stat, diff=diff)

@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 GRACE_S = 3.0
 LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -123,7 +124,8 @@ def run_program(
 ) -> tuple[int, bytes, bytes, bool]:
     """Exit code, standard output, standard error and whether it took too long, of a program of the user's own settings.
 
-    A text is run by ``/bin/sh``. What it leaves running in its session is ended with it. Raises NotStarted.
+    A text is run by ``/bin/sh``. What it leaves running in its session is ended with it, also when this process is told to end.
+    Raises NotStarted.
     """
     argv = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
     try:
@@ -132,17 +134,41 @@ def run_program(
         )
     except OSError as fault:
         raise NotStarted(fault.errno, fault.strerror, argv[0]) from fault
-    try:
-        out, err = process.communicate(input, timeout_s)
-        return process.returncode, out, err, False
-    except subprocess.TimeoutExpired:
-        _kill_now(process)
-        out, err = process.communicate()
-        return process.returncode, out, err, True
-    finally:
-        if process.returncode is None:
+    with _told_to_end(partial(_kill_now, process)):
+        try:
+            out, err = process.communicate(input, timeout_s)
+            return process.returncode, out, err, False
+        except subprocess.TimeoutExpired:
             _kill_now(process)
-            process.communicate()
+            out, err = process.communicate()
+            return process.returncode, out, err, True
+        finally:
+            if process.returncode is None:
+                _kill_now(process)
+                process.communicate()
+
+
+@contextmanager
+def _told_to_end(first: Callable[[], None]) -> Iterator[None]:
+    """While the block runs SIGTERM and SIGHUP do ``first`` before they have their effect. Only the main thread can do that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kept: dict[int, Any] = {}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        first()
+        signal.signal(number, kept[number])
+        os.kill(os.getpid(), number)
+
+    for number in (int(signal.SIGTERM), int(signal.SIGHUP)):
+        if signal.getsignal(number) not in (signal.SIG_IGN, None):
+            kept[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
 
 
 class _Output:

@@ -10,7 +10,7 @@ from pathlib import Path
 from safety.plumbing.odb import ObjectStore
 from safety.plumbing.run import Git
 from safety.runtime.config import Settings, load_settings, settings_file
-from safety.runtime.handlers import registry_for
+from safety.runtime.handlers import handlers_for
 from safety.session import Session, state_folder
 from safety.store import registry
 from safety.store.oplog import ID_LETTERS, OpLog
@@ -84,7 +84,7 @@ def open_session(
         declared_only=entry.root in too_wide,
         progress=on_progress or (lambda label, done, total: None),
     )
-    handlers, left_out = registry_for(settings, environ, settings_file(environ).parent, entry.root)
+    handlers = handlers_for(settings, environ, settings_file(environ).parent, entry.root)
     log = OpLog(odb, store, entry.chain, clock)
     return Session(
         session_id or "you",
@@ -100,8 +100,9 @@ def open_session(
         environ=environ,
         cwd=cwd,
         config_folder=os.fsencode(settings_file(environ).parent),
-        hooks=handlers,
-        notices=[f"git-safety: {text}" for text in left_out],
+        hooks=handlers.registry,
+        commands=handlers.commands,
+        notices=[f"git-safety: {text}" for text in handlers.left_out],
     )
 
 

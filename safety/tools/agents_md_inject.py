@@ -86,7 +86,8 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
 
 def _ignored(session: Session, root: bytes, folders: Sequence[bytes]) -> Collection[bytes]:
     """Those of some folders of a repository that git ignores."""
-    done = session.place.git.user(root, ["check-ignore", "-z", "--stdin"], input=b"\0".join(folders), check=False)
+    env = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses the other value
+    done = session.place.git.user(root, ["check-ignore", "-z", "--stdin"], input=b"\0".join(folders), check=False, extra_env=env)
     return frozenset(done.stdout.split(b"\0")) if done.returncode == 0 else frozenset()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from safety.hooks import priorities
 from safety.hooks.answers import StopPropagation
 from safety.hooks.events import HookType
+from safety.hooks.message import Message
 from safety.session import Session
 from safety.tools.spec import HookSpec, ToolSpec
 from safety.types import Decision
@@ -19,7 +20,7 @@ def turn_opens(session: Session) -> None:
     session.renew_trust()
 
 
-def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
+def turn_ends(session: Session) -> Iterator[Message | Decision | StopPropagation]:
     settings = session.settings
     wanted = settings.gate_enabled == "on" or (settings.gate_enabled == "auto" and settings.autocommit_enabled)
     if session.is_run or not wanted:
@@ -33,6 +34,7 @@ def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
         yield StopPropagation()
         return
     session.notices.extend(f"git-safety: {text.removeprefix('git-safety: ')}" for text in verdict.notices)
+    yield from (Message("system", text) for text in verdict.messages)
     if verdict.feedback:
         yield Decision("deny", verdict.feedback)
     if verdict.blocks:

@@ -140,7 +140,8 @@ def test_every_topic_is_a_real_setting() -> None:
         name
         for page in PAGES
         for name in re.findall(
-            r"`((?:snapshots|store|run|ui|gate|autocommit|trust(?!\.json)|agents_md|screening|watch|daemon)\.[a-z_]+)`", page.read_text()
+            r"`((?:snapshots|store|run|ui|gate|autocommit|trust(?!\.json)|agents_md|screening|watch|daemon)\.[a-z_]+)`",
+            page.read_text(),
         )
     }
     assert {name.replace(".", "_") for name in names} <= set(Settings.__dataclass_fields__)

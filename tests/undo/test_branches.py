@@ -308,6 +308,20 @@ def test_users_stash_above_the_agents_stays(repo: RepoBuilder) -> None:
     assert repo.read("a.txt") == "wip\n"
 
 
+def test_stash_on_top_of_an_expired_list(repo: RepoBuilder) -> None:
+    """A list whose log has expired left refs/stash alone; it is there again when the agent's entry is gone, and redo brings that back."""
+    repo.sh("echo old >>a.txt; git stash -q; git reflog expire --expire=now refs/stash; echo wip >>a.txt")
+    before = repo.picture()
+    assert repo.git("stash", "list") == "" and repo.git("rev-parse", "refs/stash")
+    repo.agent_runs("git stash -q")
+    after = repo.picture()
+
+    repo.undo()
+    repo.assert_is(before)
+    repo.redo()
+    repo.assert_is(after)
+
+
 def test_agent_stashed_and_user_popped(repo: RepoBuilder) -> None:
     """Nothing is left to do when the user popped the agent's stash. Rule: equal to theirs, nothing."""
     repo.write("a.txt", "wip\n")

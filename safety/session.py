@@ -133,11 +133,16 @@ class Session:
     def pre(self, call: Call) -> Decision:
         """What comes before a tool call: the snapshot first, then whoever may refuse it, so that the guard knows what is held.
 
-        Opens a turn if none is open.
+        Opens a turn if none is open. A call that is denied has no end to wait for; what an edit makes of one is what is confirmed, and
+        it may change other paths than those that were named.
         """
         decision = self._trigger(HookType.TOOL_EXECUTE_PRE, ToolExecutePreData(None, self._workspace, call)).decision
         if decision.action != "deny" and any(not each.observer for each in self.hooks.get_hooks(HookType.TOOL_CONFIRM)):
-            decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, call, None, self._workspace).decision)
+            asked = call if decision.input is None else replace(call, input=decision.input)
+            decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, asked, None, self._workspace).decision)
+        edited = decision.action != "deny" and decision.input is not None and call.paths is not None
+        if (decision.action == "deny" or edited) and self._withdraw(call) and edited:
+            self.capture_before(replace(call, input=decision.input or {}, paths=None))
         return decision
 
     def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
@@ -200,11 +205,30 @@ class Session:
         except OSError as fault:
             self.notices.append(f"git-safety: the result of {call.tool} could not be kept: {fault.strerror or fault}")
 
+    def _withdraw(self, call: Call) -> bool:
+        """Takes back that a call is open, as if its PRE had not been heard. Gives whether it was."""
+
+        def work() -> bool:
+            state = self.sessions.load(self.id)
+            known = state.pending.pop(call.id, None) is not None
+            if known:
+                self._save(state)
+            return known
+
+        return self._guarded(work, False)
+
     def _trigger(self, moment: HookType, *args: Any, **fields: Any) -> Outcome:
-        """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user."""
+        """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user.
+
+        An observer's failure changes nothing for anybody, so it is told once in a conversation.
+        """
         outcome = call_hooks(self.hooks, moment, *args, session=self, **fields)
         self.messages.extend(message.content for message in outcome.messages)
-        self.notices.extend(f"git-safety: {each.hook} failed: {each.detail or each.kind}" for each in outcome.failures)
+        if outcome.failures:
+            observers = {hook.name for hook in self.hooks.get_hooks(moment) if hook.observer}
+            texts = {f"git-safety: {each.hook} failed: {each.detail or each.kind}": each.hook for each in outcome.failures}
+            known = self.told_once([text for text, hook in texts.items() if hook in observers]) if observers else frozenset()
+            self.notices.extend(text for text in texts if text not in known)
         return outcome
 
     # -- what the bundles carry out --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from safety.hooks.caller import attempt
 from safety.hooks.registry import HookRegistry
 from safety.runtime.config import Settings
 from safety.tools.bundles import commands_of, load, registry_of
@@ -69,20 +70,31 @@ def _offers(specs: tuple[ToolSpec, ...]) -> Mapping[str, Any]:
 
 
 def _start_plugins(settings: Settings, registry: HookRegistry, commands: dict[str, Command], folder: Path) -> list[str]:
-    from safety.hooks.plugins import discover, start
+    from safety.hooks.plugins import PluginFailure, discover, start
 
     found = discover([folder / PLUGIN_FOLDER], allow=settings.plugins)
     failures = [*found.failures, *start(found.plugins, registry, commands=commands)]
     for plugin in found.plugins:
         for tool in plugin.tools:
-            if hasattr(tool, "register_hooks"):
-                tool.register_hooks(registry)
-            for name, command in dict(getattr(tool, "commands", {})).items():
-                commands.setdefault(name, command)
+            _, error = attempt(_bring, tool, registry, commands)
+            if error is not None:
+                failures.append(PluginFailure(plugin.name, "hooks", f"{type(error).__name__}: {error}"))
     missing = set(settings.plugins) - {plugin.name for plugin in found.plugins} - {failure.name for failure in failures}
     return [f"plugin {failure.name}: {failure.detail}" for failure in failures] + [
         f"plugin {name}: there is none of that name" for name in sorted(missing)
     ]
+
+
+def _bring(tool: Any, registry: HookRegistry, commands: dict[str, Command]) -> None:
+    """Adds a plugin's hooks and commands: all of them, or none where one does not fit."""
+    if not getattr(tool, "is_available", True):
+        return
+    named = dict(getattr(tool, "commands", {}))
+    if hasattr(tool, "register_hooks"):
+        tool.register_hooks(HookRegistry())
+        tool.register_hooks(registry)
+    for name, command in named.items():
+        commands.setdefault(name, command)
 
 
 def _describe(session: Session) -> Mapping[str, Any]:

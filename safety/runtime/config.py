@@ -147,22 +147,7 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
         if name:
             values[name] = _checked(key, value, path)
     if root is not None:
-<<<<<<< HEAD
-        project = Path(os.fsdecode(root)) / PROJECT_FILE
-        for key, value in _flat(_read(project)).items():
-            name = _known(key, warnings, project)
-            if not name:
-                continue
-            checked = _checked(key, value, project)
-            current = values.get(name, _DEFAULTS[name])
-            if _is_tighter(key, current, checked):
-                values[name] = checked
-            elif checked != current:
-                warnings.append(f"{project}: {key} may only be tightened by a project; ignored")
-        values["project_hooks"] = {table: _table(_read(project), table, project) for table in TABLES}
-=======
         values.update(_projects(Path(os.fsdecode(root)) / PROJECT_FILE, values, warnings))
->>>>>>> 54fc24d8f3eabde5992c0c75c1e0f778553af7b8
     for table in TABLES:
         values[table] = _table(_read(path), table, path)
     return Settings(**values, warnings=tuple(warnings))
@@ -173,7 +158,7 @@ def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict
     values: dict[str, Any] = {}
     try:
         raw = _read(path)
-        values["project_hooks"] = _table(raw, "hooks", path)
+        values["project_hooks"] = {table: _table(raw, table, path) for table in TABLES}
     except BadSettings as fault:
         warnings.append(f"{fault.message}; ignored")
         return values

@@ -67,7 +67,7 @@ def compute_delta(git: Git, objects: Objects, state: State, request: Request, tr
         for path, parts in by_path(request.steps).items()
         if _may_commit(delta, request, objects, staging, path, parts)
     }
-    for path in _ignored(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
+    for path in ignored_paths(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
         del steps[path]
     sides = [(path, side) for path, parts in steps.items() for part in parts for side in part if side is not None]
     plain = [content for content in sides if content[1].mode != GITLINK]
@@ -170,7 +170,7 @@ def _is_new(objects: Objects, staging: Staging, tree: str, path: bytes) -> bool:
     return objects.entry(tree, path) is None and path not in staging.paths
 
 
-def _ignored(git: Git, root: bytes, paths: Sequence[bytes]) -> set[bytes]:
+def ignored_paths(git: Git, root: bytes, paths: Sequence[bytes]) -> set[bytes]:
     """Those of these untracked paths that git ignores; they are nobody's to commit, and nothing is said of them."""
     if not paths:
         return set()

@@ -79,7 +79,7 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
             member = _member_of(path, members)
             if member is None or (not turn and commits is not None and commits.hold(piece.operation, member, number)):
                 continue
-            if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, now):
+            if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, after, now):
                 continue
             inside = path[len(member) + 1 :] if member else path
             place = found.setdefault(member, Pending(member, _root(session, member)))
@@ -149,12 +149,12 @@ def _is_content(state: PathState) -> bool:
     return isinstance(state, Unknown) or (isinstance(state, Present) and state.kind != "dir")
 
 
-def _is_for_git(path: bytes, before: Snapshot, now: Snapshot) -> bool:
+def _is_for_git(path: bytes, before: Snapshot, after: Snapshot, now: Snapshot) -> bool:
     """Whether git looks at the path at all: what is ignored is in another area than what is tracked or could be."""
     state = now.state(path)
     if isinstance(state, Unknown):
         return state.reason in UNHELD
-    return now.area(path) == "work" or (isinstance(state, Absent) and before.area(path) == "work")
+    return now.area(path) == "work" or (isinstance(state, Absent) and "work" in (before.area(path), after.area(path)))
 
 
 def _leave_out_what_changed_since(session: Session, place: Pending, now: Snapshot) -> None:

@@ -5,8 +5,8 @@ Each name is imported when it is first used, so that importing this module costs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# `typing` costs more than all the rest of this module.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safety.faults import SafetyError
     from safety.hooks import (

@@ -10,35 +10,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from safety.faults import SafetyError
 from safety.hooks.caller import Outcome, call_hooks, merge
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.hooks.message import Message
 from safety.hooks.registry import HookRegistry
-from safety.policy.reading import reads_only
 from safety.store import registry
-from safety.store.anchors import rebuild_anchor
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
-from safety.store.capture import Draft, after_apply, declared, everything
-from safety.store.fsck import repair_head
-from safety.store.journal import journal_file
 from safety.store.lock import hold
 from safety.store.oplog import Operation, OpLog, Record
-from safety.store.packs import store_size, taking_part
+from safety.store.packs import taking_part
 from safety.store.place import NO_LIMITS, Limits, Place
-from safety.store.privateindex import PrivateIndex
-from safety.store.repack import LOOSE_THRESHOLD
-from safety.store.retention import DAY_MS, KeepRules, repack_loose, tidy
-from safety.store.snapshot import changes
-from safety.store.turns import Pending, Sessions, SessionState, is_running, own_process
-from safety.trust import is_trusted, renew
+from safety.store.turns import Finished, Pending, Sessions, SessionState, is_running, own_process
 from safety.types import Decision
+
+# What only some events need is imported where it is used: a hook is a process for each event.
+if TYPE_CHECKING:
+    from safety.store.declared import Draft
+    from safety.store.retention import KeepRules
 
 Answer = TypeVar("Answer")
 
@@ -49,8 +44,9 @@ PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 MOST_SENT_BACK = 10  # times in a turn, by whomever: a command of the user's may refuse every end
 LONGEST_JUDGED = 10_000
-TIDY_EVERY_MS = DAY_MS
+TIDY_EVERY_MS = 24 * 3_600_000
 UPKEEP_CALLS = 50
+REMEMBERED_FOLDERS = 500
 AUDIT_LOG = "audit.jsonl"  # in the state folder: who was called at each moment, and what was decided
 DISTRUST = {
     "never-asked": "was never trusted, so its checks and hooks do not run",
@@ -117,10 +113,12 @@ class Session:
     config_folder: bytes = b""
     cwd: bytes = b""
     hooks: HookRegistry = field(default_factory=HookRegistry)
+    commands: Mapping[str, Callable[[Session, Sequence[str]], Any]] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
     _generation: list[int] = field(default_factory=list)
+    _agent_changed: dict[tuple[int, bytes | None], frozenset[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.log.on_damage = self._step_back
@@ -135,15 +133,21 @@ class Session:
     def pre(self, call: Call) -> Decision:
         """What comes before a tool call: the snapshot first, then whoever may refuse it, so that the guard knows what is held.
 
-        Opens a turn if none is open.
+        Opens a turn if none is open. A call that is denied has no end to wait for; what an edit makes of one is what is confirmed, and
+        it may change other paths than those that were named.
         """
         decision = self._trigger(HookType.TOOL_EXECUTE_PRE, ToolExecutePreData(None, self._workspace, call)).decision
         if decision.action != "deny" and any(not each.observer for each in self.hooks.get_hooks(HookType.TOOL_CONFIRM)):
-            decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, call, None, self._workspace).decision)
+            asked = call if decision.input is None else replace(call, input=decision.input)
+            decision = merge(decision, self._trigger(HookType.TOOL_CONFIRM, asked, None, self._workspace).decision)
+        edited = decision.action != "deny" and decision.input is not None and call.paths is not None
+        if (decision.action == "deny" or edited) and self._withdraw(call) and edited:
+            self.capture_before(replace(call, input=decision.input or {}, paths=None))
         return decision
 
     def post(self, call: Call, result: str | None = None, error: str | None = None) -> None:
-        """What comes after a tool call, whether it worked or not: the snapshot, and whoever looks at the result."""
+        """What comes after a tool call, whether it worked or not: the result on disk, the snapshot, and whoever looks at the result."""
+        self._keep_result(call, result, error)
         texts = () if result is None else (Message("system", result),)
         fault = None if error is None else ToolFailed(error)
         self._trigger(HookType.TOOL_EXECUTE_POST, ToolExecutePostData(None, self._workspace, call, texts, fault))
@@ -193,11 +197,38 @@ class Session:
         if self.is_run:
             self.sessions.drop(self.id)
 
+    def _keep_result(self, call: Call, result: str | None, error: str | None) -> None:
+        """Before any handler runs, so that no handler's crash loses what the tool gave (design 4)."""
+        status, text = ("ok", result or "") if error is None else ("error", error)
+        try:
+            self.sessions.keep_result(self.id, call.id, digest(call.input), status, text)
+        except OSError as fault:
+            self.notices.append(f"git-safety: the result of {call.tool} could not be kept: {fault.strerror or fault}")
+
+    def _withdraw(self, call: Call) -> bool:
+        """Takes back that a call is open, as if its PRE had not been heard. Gives whether it was."""
+
+        def work() -> bool:
+            state = self.sessions.load(self.id)
+            known = state.pending.pop(call.id, None) is not None
+            if known:
+                self._save(state)
+            return known
+
+        return self._guarded(work, False)
+
     def _trigger(self, moment: HookType, *args: Any, **fields: Any) -> Outcome:
-        """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user."""
+        """Calls the handlers of a moment; their texts wait for the host, what failed among them is told to the user.
+
+        An observer's failure changes nothing for anybody, so it is told once in a conversation.
+        """
         outcome = call_hooks(self.hooks, moment, *args, session=self, **fields)
         self.messages.extend(message.content for message in outcome.messages)
-        self.notices.extend(f"git-safety: {each.hook} failed: {each.detail or each.kind}" for each in outcome.failures)
+        if outcome.failures:
+            observers = {hook.name for hook in self.hooks.get_hooks(moment) if hook.observer}
+            texts = {f"git-safety: {each.hook} failed: {each.detail or each.kind}": each.hook for each in outcome.failures}
+            known = self.told_once([text for text, hook in texts.items() if hook in observers]) if observers else frozenset()
+            self.notices.extend(text for text in texts if text not in known)
         return outcome
 
     # -- what the bundles carry out --------------------------------------------------------------------------------------------
@@ -285,8 +316,7 @@ class Session:
         empty. Gives whether anything had changed. Raises SafetyError.
         """
         with self.locked(), self._system_errors():
-            before = self._before()
-            draft = after_apply(self.place, before, (), members) if paths is None else declared(self.place, before, paths)
+            draft = self._git_state(members) if paths is None else self._declared(paths)
             if not draft.is_change:
                 draft.settle()
                 return False
@@ -308,6 +338,22 @@ class Session:
         """What belongs to a conversation wherever it works: the instruction files that its model was given."""
         return Sessions(self.place.home / "conversations")
 
+    def first_touch(self, folders: Collection[bytes]) -> list[bytes]:
+        """Those of some folders that no call of this turn has touched before; they are known from now on."""
+        if self.told_folders.issuperset(folders):
+            return []
+
+        def work() -> list[bytes]:
+            state = self.sessions.load(self.id)
+            new = [folder for folder in folders if folder.decode("latin-1") not in state.touched]
+            if new:
+                state.touched = [*state.touched, *(folder.decode("latin-1") for folder in new)][-REMEMBERED_FOLDERS:]
+                self._save(state)
+            self.told_folders.update(folders)
+            return new
+
+        return self._guarded(work, [])
+
     def keep_instructions(self, loaded: Mapping[str, Any]) -> None:
         """Remembers which instruction files the model was given."""
 
@@ -320,19 +366,27 @@ class Session:
         self._guarded(work, None)
 
     def agent_changed(self) -> frozenset[bytes]:
-        """Absolute paths that an agent has changed in the newest turn here: it is not to trust its own rules."""
-        from safety.store.history import owned_by, pieces
+        """Absolute paths that an agent has changed in the newest turn here: it is not to trust its own rules.
 
-        number = self.sessions.load(self.id).turn
-        found = pieces(self.log, owned_by(self.log, number), number, None) if number else []
-        return frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
+        A walk over the turn's part of the log, so it is asked for only where something to judge is new.
+        """
+        key = (self.sessions.load(self.id).turn, self.log.head_id())
+        if key not in self._agent_changed:
+            from safety.store.history import owned_by, pieces
+
+            found = pieces(self.log, owned_by(self.log, key[0]), key[0], None) if key[0] else []
+            self._agent_changed.clear()
+            self._agent_changed[key] = frozenset(os.path.join(self.root, path) for piece in found for path in piece.paths)
+        return self._agent_changed[key]
 
     def distrust(self, root: bytes) -> str:
         """Why the checks and hooks of the repository at ``root`` must not run and its instructions not be sent, as a sentence.
 
         Empty where they may. Raises SafetyError when ``trust.json`` cannot be read.
         """
-        found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed())
+        from safety.trust import is_trusted
+
+        found = is_trusted(self.place.home, root, self.settings.trust_default, self.agent_changed)
         if found.ok:
             return ""
         name = os.fsdecode(os.path.basename(root))
@@ -342,9 +396,15 @@ class Session:
 
     def renew_trust(self) -> None:
         """The user has seen the last turn and spoken again: what the agent changed in a trusted repository's checks counts as seen."""
+        from safety.trust import renew
+
         state = self.sessions.load(self.id)
         if not state.continued:
-            renew(self.place.home, self.root, self.agent_changed())
+            renew(self.place.home, self.root, self.agent_changed)
+
+    def finished_calls(self) -> Mapping[str, Finished]:
+        """What the calls of the newest turn came to, by id: for a host that starts again and asks which of them ran to their end."""
+        return self.sessions.results(self.id)
 
     def taint(self, why: str) -> None:
         """Remembers for the rest of the turn that a tool's output was flagged."""
@@ -385,7 +445,7 @@ class Session:
         """A snapshot by hand: of everything, or of named paths whatever their size. Raises SafetyError."""
         with self.locked(), self._system_errors():
             scope = None if paths is None else tuple(paths)
-            draft = self._everything() if scope is None else declared(self.place, self._before(), scope, NO_LIMITS)
+            draft = self._everything() if scope is None else self._declared(scope, NO_LIMITS)
             record = replace(self._checkpoint_record(scope, 0), kind="snapshot", pins=(name,) if name else (), summary=name)
             return self._append(draft, record)
 
@@ -488,7 +548,21 @@ class Session:
         before = self._before()
         if self.place.declared_only and before is not None:
             return Draft(before, before, [], False, [])
-        return everything(self.place, before, limits) if not self.place.declared_only else declared(self.place, before, [])
+        if self.place.declared_only:
+            return self._declared(())
+        from safety.store.capture import everything
+
+        return everything(self.place, before, limits)
+
+    def _declared(self, paths: Iterable[bytes], limits: Limits | None = None) -> Draft:
+        from safety.store.declared import declared
+
+        return declared(self.place, self._before(), paths, limits)
+
+    def _git_state(self, members: Sequence[bytes]) -> Draft:
+        from safety.store.capture import after_apply
+
+        return after_apply(self.place, self._before(), (), members)
 
     def _open_calls(self) -> list[OpenCall]:
         """Calls between PRE and POST in every session that is alive."""
@@ -540,7 +614,7 @@ class Session:
         )
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
-        draft = self._everything() if paths is None else declared(self.place, self._before(), paths)
+        draft = self._everything() if paths is None else self._declared(paths)
         if not draft.is_change and self.log.head_id() is not None:
             draft.settle()
             return None
@@ -575,9 +649,11 @@ class Session:
         numbers = [other.turn for other in self.sessions.all()]
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
         state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
-        state.continued, state.sent_back, state.checks, state.taint = False, 0, {}, ""
+        state.continued, state.sent_back, state.checks, state.taint, state.touched = False, 0, {}, "", []
+        self.told_folders.clear()
         state.started_ms = self.now_ms()
         state.pending.clear()
+        self.sessions.drop_results(self.id)
         self._save(state)
 
     def _defer_outer(self) -> None:
@@ -601,11 +677,12 @@ class Session:
         scope = None if pending.declared is None else tuple(path.encode("latin-1") for path in pending.declared)
         draft = None
         if scope is None or scope:
-            draft = self._everything() if scope is None else declared(self.place, self._before(), scope)
+            draft = self._everything() if scope is None else self._declared(scope)
         others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
         status = "error" if error else "ok"
-        if draft is not None and (draft.is_change or self._unsettled()):
+        pushed = not error and "push" in pending.command and _pushes(pending.command)
+        if draft is not None and (draft.is_change or self._unsettled() or pushed):
             record = Record(
                 self.new_id(),
                 "call",
@@ -622,6 +699,7 @@ class Session:
                 declared=scope,
                 scope=scope,
                 status=status,
+                pushed=pushed,
                 duration_ms=max(0, self.now_ms() - pending.started_ms),
                 open_calls=tuple(item.key for item in [own, *others]) if others else (),
             )
@@ -639,7 +717,12 @@ class Session:
     @staticmethod
     def _actor_of(pending: Pending, has_others: bool) -> str:
         """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change."""
-        if pending.deferred or (pending.declared is None and reads_only(pending.command)):
+        if pending.declared is None:
+            from safety.policy.reading import reads_only
+
+            if reads_only(pending.command):
+                return "unattributed"
+        if pending.deferred:
             return "unattributed"
         return "mixed" if has_others else "agent"
 
@@ -651,6 +734,8 @@ class Session:
         group = group_of_mixed(self.log.walk())
         if not group:
             return {}
+        from safety.store.snapshot import changes
+
         pairs = [(item.record, changes(self.log.odb, self.log.tree_before(item), item.tree)) for item in reversed(group)]
         if own is not None:
             pairs.append((own, list(changed)))
@@ -727,6 +812,10 @@ class Session:
 
     def _step_back(self) -> bool:
         """The head was lost with the power: the newest whole operation takes its place, and nothing is believed of the caches."""
+        from safety.store.anchors import rebuild_anchor
+        from safety.store.fsck import repair_head
+        from safety.store.privateindex import PrivateIndex
+
         repaired = repair_head(self.place.odb, self.place.chain)
         PrivateIndex(self.place).forget()
         for name in ("directories.json", "gitfiles.json"):
@@ -740,11 +829,16 @@ class Session:
 
     def _keep_small(self) -> None:
         """Small object files into a pack once there are many."""
+        from safety.store.repack import LOOSE_THRESHOLD, repack_loose
+
         if self.place.odb.loose_count() > LOOSE_THRESHOLD:
             repack_loose(self.place.git, self.place.odb)
 
     def tidy(self) -> None:
         """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""
+        from safety.store.packs import store_size
+        from safety.store.retention import tidy
+
         stamp = self.place.store_dir / "tidied"
         rules = self.keep_rules
         try:
@@ -761,6 +855,8 @@ class Session:
     @property
     def keep_rules(self) -> KeepRules:
         """The settings ``store.*`` as rules."""
+        from safety.store.retention import DAY_MS, KeepRules
+
         settings = self.settings
         return KeepRules(
             settings.store_keep_days * DAY_MS,
@@ -772,6 +868,8 @@ class Session:
     @property
     def interrupted(self) -> bool:
         """Whether an undo was interrupted and waits to be finished."""
+        from safety.store.journal import journal_file
+
         return journal_file(self.place).exists()
 
 
@@ -811,6 +909,17 @@ def _summary(call: Call) -> str:
 def checks_log(state: Path, turn: int) -> Path:
     """Where the full output of a turn's checks lies."""
     return state / "checks" / f"t{turn}.log"
+
+
+def is_one_conversation(first: str, second: str) -> bool:
+    """Whether two sessions are one to a person: commands run one after another are one conversation with the shell."""
+    return first == second or (first.startswith(RUN_PREFIX) and second.startswith(RUN_PREFIX))
+
+
+def _pushes(command: str) -> bool:
+    from safety.policy.reading import pushes
+
+    return pushes(command)
 
 
 def state_folder(home: Path, entry: registry.Entry) -> Path:

@@ -69,10 +69,12 @@ class Trusted:
     time_ms: int
 
 
-def is_trusted(home: Path, root: bytes, default: str = "ask", agent_changed: frozenset[bytes] = frozenset()) -> Trust:
+def is_trusted(
+    home: Path, root: bytes, default: str = "ask", agent_changed: Callable[[], Collection[bytes]] = frozenset
+) -> Trust:
     """Whether the checks of ``root`` may run and its instructions be sent.
 
-    ``default`` is the user's ``trust.default``: what a root is that nobody decided on, and what doubt leads to. ``agent_changed`` are the
+    ``default`` is the user's ``trust.default``: what a root is that nobody decided on, and what doubt leads to. ``agent_changed`` gives the
     paths the agent changed since the user last spoke, absolute or relative to the root: a runner's file among them is not trusted
     whatever the default is. Raises TrustFileBroken.
     """
@@ -82,7 +84,10 @@ def is_trusted(home: Path, root: bytes, default: str = "ask", agent_changed: fro
     entry = next((entry for entry in entries if entry["root"] == _text(root)), None)
     if entry is not None and entry["state"] != "trusted":
         return Trust("untrusted", "refused")
-    by_agent = {_relative(path, root) for path in agent_changed}
+
+    def by_agent() -> set[bytes]:
+        return {_relative(path, root) for path in agent_changed()}
+
     doubt = {"trusted": "trusted", "untrusted": "untrusted"}.get(default, "ask")
     if entry is None and now.linked:
         entry = next((one for one in entries if one["state"] == "trusted" and one["common_dir"] == now.common_dir), None)
@@ -90,9 +95,10 @@ def is_trusted(home: Path, root: bytes, default: str = "ask", agent_changed: fro
             found = _compare(entry["files"], now, by_agent, doubt)
             return replace(found, reason="linked") if found.reason == "given" else found
     if entry is None:
-        touched = tuple(sorted(path for path in by_agent if _is_runner_file(path)))
-        if touched:
-            return Trust("untrusted", "changed-by-agent", touched)
+        if now.runs_anything:
+            touched = tuple(sorted(path for path in by_agent() if _is_runner_file(path)))
+            if touched:
+                return Trust("untrusted", "changed-by-agent", touched)
         return Trust(doubt, "never-asked" if default == "ask" else "default")
     if (entry["device"], entry["inode"]) != now.identity:
         return Trust(doubt, "replaced")
@@ -101,11 +107,11 @@ def is_trusted(home: Path, root: bytes, default: str = "ask", agent_changed: fro
     return _compare(entry["files"], now, by_agent, doubt)
 
 
-def _compare(then: Mapping[str, str], now: _Fingerprint, by_agent: Collection[bytes], doubt: str) -> Trust:
+def _compare(then: Mapping[str, str], now: _Fingerprint, by_agent: Callable[[], set[bytes]], doubt: str) -> Trust:
     paths = {_bytes(path) for path in then} | set(now.files)
     changed = tuple(sorted(path for path in paths if then.get(_text(path)) != now.files.get(path)))
     runners = [path for path in changed if not _is_instructions(path)]
-    if any(path in by_agent for path in runners):
+    if runners and not by_agent().isdisjoint(runners):
         return Trust("untrusted", "changed-by-agent", changed)
     if runners or any(now.signs(path) for path in changed):
         return Trust(doubt, "changed", changed)
@@ -125,17 +131,20 @@ def untrust(home: Path, root: bytes, time_ms: int = 0) -> bool:
     return before
 
 
-def renew(home: Path, root: bytes, agent_changed: Collection[bytes]) -> tuple[bytes, ...]:
+def renew(home: Path, root: bytes, agent_changed: Callable[[], Collection[bytes]]) -> tuple[bytes, ...]:
     """Takes over what the agent changed in the files of a trusted root, as the user has seen its turn and spoken again.
 
     Nothing else is taken over: what came another way is still asked about. Gives the paths. Raises as ``trust`` does.
     """
     root = os.path.realpath(root)
-    by_agent = {_relative(path, root) for path in agent_changed}
+    entry = next((one for one in _load(home)["roots"] if one["root"] == _text(root) and one["state"] == "trusted"), None)
+    now = _Fingerprint(root) if entry is not None else None
+    if entry is None or now is None or entry["files"] == {_text(path): sha for path, sha in now.files.items()}:
+        return ()
+    by_agent = {_relative(path, root) for path in agent_changed()}
     if not by_agent:
         return ()
     with _changing(home) as content:
-        now = _Fingerprint(root)
         for entry in content["roots"]:
             if entry["root"] == _text(root) and entry["state"] == "trusted" and (entry["device"], entry["inode"]) == now.identity:
                 paths = {_bytes(path) for path in entry["files"]} | set(now.files)
@@ -150,7 +159,7 @@ def renew(home: Path, root: bytes, agent_changed: Collection[bytes]) -> tuple[by
 
 def runs_anything(root: bytes) -> bool:
     """Whether the repository brings a check or a hook at all, which is what there is to trust before a commit."""
-    return any(not _is_instructions(path) for path in _Fingerprint(os.path.realpath(root)).files)
+    return _Fingerprint(os.path.realpath(root)).runs_anything
 
 
 def list_trusted(home: Path) -> list[Trusted]:
@@ -210,6 +219,10 @@ class _Fingerprint:
         data = _content(place)
         if data is not None:
             self.files[name] = hashlib.sha256(data).hexdigest()
+
+    @property
+    def runs_anything(self) -> bool:
+        return any(not _is_instructions(path) for path in self.files)
 
     def signs(self, path: bytes) -> tuple[str, ...]:
         """What is suspicious in an instruction file as it is now."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.support.repo import RepoBuilder
 
 PACKAGE = Path(__file__).resolve().parents[1] / "safety"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -39,6 +43,8 @@ LICENCES = {
     "watchdog": ("watch/observer.py",),
     "pygit2": ("plumbing/odb.py",),
     "git": ("plumbing/",),
+    "tree_sitter": ("policy/shell.py",),
+    "tree_sitter_bash": ("policy/shell.py",),
 }
 
 # The top level of the vulnerability scanner that shares our import name. Where no names meet, both work in one environment.
@@ -127,11 +133,69 @@ def test_the_version_costs_little() -> None:
     assert not loaded & {"argparse", "json", "re", "typing", "dataclasses", "subprocess", "rich", "pygit2", "watchdog"}
 
 
-def python(code: str, folder: Path) -> str:
+#: What a hook's process for a reading call has no use for; each is loaded by the events, calls and verbs that have.
+NOT_FOR_READING = {
+    *("argparse", "difflib", "secrets", "shlex", "tempfile", "asyncio", "pygit2", "git", "rich", "watchdog"),
+    *(f"safety.{room}" for room in ("gate", "commit", "instructions", "trust", "policy", "watch", "commands.report")),
+    *(
+        f"safety.store.{name}"
+        for name in ("capture", "declared", "snapshot", "history", "restore", "retention", "repack", "fsck", "seed", "journal")
+    ),
+    *("safety.hooks.settings", "safety.hooks.plugins", "safety.plumbing.index", "safety.plumbing.ignore"),
+}
+
+
+def test_a_reading_call_costs_little(repo: RepoBuilder) -> None:
+    """The hook of a call that reads, in a turn that is open, loads nothing that captures, judges, commits, instructs or parses words."""
+    event = {"event": "tool.execute.pre", "session_id": "s", "cwd": str(repo.root), "tool": "read", "input": {"path": "a.txt"}}
+    repo.hook("turn.pre", session_id="s", prompt="x")
+    assert not NOT_FOR_READING & after_event(repo, {**event, "call_id": "c"})
+
+
+def after_event(repo: RepoBuilder, event: Mapping[str, Any]) -> set[str]:
+    """The modules that a hook's process has loaded when it has answered; the answer was an allowing one."""
+    code = (
+        "import io, os, sys; old = set(sys.modules); from safety.terminal.main import main\n"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(event).encode()!r}))\n"
+        "code = main(['hook', '--agent', 'generic'], os.environ); print(code, *set(sys.modules) - old)"
+    )
+    answer, words = python(code, PACKAGE.parent, repo.env).splitlines()
+    assert json.loads(answer) in ({"decision": "allow"}, {}) and words.split()[0] == "0"
+    assert "safety.session" in words.split()
+    return set(words.split())
+
+
+#: What a call that names its paths needs of these, once the folders of its paths are known in the turn.
+FOR_DECLARED = {"safety.store.snapshot", "safety.store.declared"}
+
+
+def test_a_declared_call_costs_little(repo: RepoBuilder) -> None:
+    """The hook of a call that names its paths loads nothing of what scans, judges, commits or instructs."""
+    given = {"session_id": "s", "cwd": str(repo.root), "tool": "write", "input": {"path": "a.txt"}}
+    repo.hook("turn.pre", session_id="s", prompt="x")
+    repo.hook("tool.execute.pre", **given, call_id="b")
+    for moment in ("pre", "post"):
+        words = after_event(repo, {"event": f"tool.execute.{moment}", **given, "call_id": "c"})
+        assert words >= FOR_DECLARED
+        assert not (NOT_FOR_READING - FOR_DECLARED) & words
+
+
+def test_the_public_module_costs_little() -> None:
+    """``import safety.net`` loads nothing but itself; naming what registers a hook loads no engine."""
+    bare = "import sys; old = set(sys.modules); import safety.net; print(*set(sys.modules) - old)"
+    assert set(python(bare, PACKAGE.parent).split()) <= {"safety", "safety.net", "__future__"}
+    used = "import sys; from safety.net import HookType, register_hook; print(*sys.modules)"
+    loaded = set(python(used, PACKAGE.parent).split())
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("safety.")}
+    assert rooms == {"net", "hooks", "types", "faults"}
+    assert not loaded & NOT_FOR_READING
+
+
+def python(code: str, folder: Path, env: Mapping[str, str] | None = None) -> str:
     """What a fresh interpreter prints for ``code``, with ``folder`` first on its path."""
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**(env or {}), "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=folder,
         capture_output=True,
         text=True,

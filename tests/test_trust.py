@@ -141,11 +141,11 @@ def test_the_agents_own_change_of_a_runner(repo: RepoBuilder, home: Path) -> Non
     repo.write(".pre-commit-config.yaml", CONFIG + "# agent\n")
     mine = frozenset({b".pre-commit-config.yaml", b"a.txt"})
     changed = (b".pre-commit-config.yaml",)
-    assert is_trusted(home, root(repo), agent_changed=mine) == Trust("untrusted", "changed-by-agent", changed)
+    assert is_trusted(home, root(repo), agent_changed=lambda: mine) == Trust("untrusted", "changed-by-agent", changed)
     absolute = frozenset({root(repo) + b"/.pre-commit-config.yaml"})
-    assert is_trusted(home, root(repo), "trusted", absolute) == Trust("untrusted", "changed-by-agent", changed)
+    assert is_trusted(home, root(repo), "trusted", lambda: absolute) == Trust("untrusted", "changed-by-agent", changed)
     repo.write("prek.toml", "pulled\n")
-    assert renew(home, root(repo), mine) == changed
+    assert renew(home, root(repo), lambda: mine) == changed
     assert is_trusted(home, root(repo)) == Trust("ask", "changed", (b"prek.toml",))
     repo.remove("prek.toml")
     assert is_trusted(home, root(repo)).ok
@@ -153,18 +153,18 @@ def test_the_agents_own_change_of_a_runner(repo: RepoBuilder, home: Path) -> Non
 
 def test_the_agents_change_where_all_is_trusted(repo: RepoBuilder, home: Path) -> None:
     """With ``trusted`` as the default, too, the agent's own change of the checks is not run."""
-    assert is_trusted(home, root(repo), "trusted", frozenset({b".git/hooks/pre-commit"})) == Trust(
+    assert is_trusted(home, root(repo), "trusted", lambda: frozenset({b".git/hooks/pre-commit"})) == Trust(
         "untrusted", "changed-by-agent", (b".git/hooks/pre-commit",)
     )
-    assert is_trusted(home, root(repo), "trusted", frozenset({b"src/lefthook.yml", b"a.txt"})).ok
+    assert is_trusted(home, root(repo), "trusted", lambda: frozenset({b"src/lefthook.yml", b"a.txt"})).ok
 
 
 def test_renew_needs_trust(repo: RepoBuilder, home: Path) -> None:
     """A root that was never trusted does not become it by the user speaking."""
-    assert renew(home, root(repo), {b".pre-commit-config.yaml"}) == ()
+    assert renew(home, root(repo), lambda: {b".pre-commit-config.yaml"}) == ()
     assert not is_trusted(home, root(repo)).ok
     untrust(home, root(repo))
-    assert renew(home, root(repo), {b".pre-commit-config.yaml"}) == ()
+    assert renew(home, root(repo), lambda: {b".pre-commit-config.yaml"}) == ()
     assert is_trusted(home, root(repo)).reason == "refused"
 
 
@@ -242,7 +242,7 @@ def test_a_broken_file_trusts_nothing_and_stays(repo: RepoBuilder, home: Path, c
         lambda: trust(home, root(repo)),
         lambda: untrust(home, root(repo)),
         lambda: list_trusted(home),
-        lambda: renew(home, root(repo), {b"prek.toml"}),
+        lambda: renew(home, root(repo), lambda: {b"prek.toml"}),
     ):
         with pytest.raises(TrustFileBroken) as error:
             attempt()

@@ -8,12 +8,12 @@ from safety.commands.args import AgentsArgs
 from safety.commands.report import Report, TextReport
 from safety.instructions.loaded import Loaded, listing
 from safety.session import Session
-from safety.store.history import turns
 
 
 def run(session: Session, args: AgentsArgs) -> Report:
     """Gives a TextReport; exit code 4 where none was given."""
-    wanted = args.session or next((turn.session for turn in turns(session.log)), session.id)
+    heard = sorted(session.conversations.all(), key=lambda state: state.heard_ms)
+    wanted = args.session or (heard[-1].session if heard else session.id)
     rows = listing(Loaded.from_json(session.conversations.load(wanted).instructions))
     lines = tuple(
         f"{os.fsdecode(row.path)}  for {os.fsdecode(row.scope) or '.'}  {row.bytes} bytes  {row.sha[:12]}  {row.why}"

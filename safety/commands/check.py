@@ -4,54 +4,61 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from safety.commands.pending import Pending, agents_lines, pending
 from safety.gate.attempts import next_attempt
 from safety.gate.message import line_for_user, message_for_model
 from safety.gate.results import Checked, GateResult, GateSettings
 from safety.gate.run import run_gate
-from safety.session import Session, checks_log
-from safety.store.history import turns
+from safety.session import Session, checks_log, is_one_conversation
+from safety.store.history import Turn, turns
 from safety.store.snapshot import Snapshot
 from safety.trust import runs_anything
 from safety.types import Absent, Present
+
+LOGS_KEPT = 50
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Verdict:
     """``ran``: checks have run and passed. ``blocks``: nothing may be committed. ``feedback``: what goes back to the model.
 
-    ``notices``: what the user is told.
+    ``notices``: what the user is told; ``messages``: what the model should know although its turn has ended.
     """
 
     blocks: bool = False
     feedback: str = ""
     notices: tuple[str, ...] = ()
     ran: bool = False
+    messages: tuple[str, ...] = ()
 
 
-def judge(session: Session, wanted: str | None, *, turn: int = 0) -> Verdict:
+def judge(session: Session, wanted: str | None, *, turn: int = 0, asked: bool = False) -> Verdict:
     """Runs the checks on what a conversation (None: the newest) has changed since its last commit, or in one turn.
 
-    What they fix is recorded as part of the newest turn. The state of now must have been captured. Raises SafetyError.
+    ``asked``: a person asked for them, so that nothing goes back to the model and no try is used up. What they fix is recorded as
+    part of the newest turn. The state of now must have been captured. Raises SafetyError.
     """
     head = session.log.head()
     if head is None:
         return Verdict()
     now = Snapshot(session.log.odb, head.tree)
-    newest = next((item for item in turns(session.log) if wanted is None or item.session == wanted), None)
+    newest = next((item for item in turns(session.log) if wanted is None or is_one_conversation(item.session, wanted)), None)
     if newest is None:
         return Verdict()
     total = Verdict()
     for place in pending(session, wanted, now, turn):
         checked = _checked(session, place, now)
         if checked.files or checked.deleted:
-            one = _judge_one(session, place, checked, newest.number, newest.session)
+            one = _judge_one(session, place, checked, newest, asked)
             total = Verdict(
                 total.blocks or one.blocks,
                 "\n\n".join(filter(None, (total.feedback, one.feedback))),
                 (*total.notices, *one.notices),
                 total.ran or one.ran,
+                (*total.messages, *one.messages),
             )
     return total
 
@@ -76,37 +83,53 @@ def _checked(session: Session, place: Pending, now: Snapshot) -> Checked:
     return Checked(place.root, tuple(files), tuple(deleted), lines, before)
 
 
-def _judge_one(session: Session, place: Pending, checked: Checked, turn: int, conversation: str) -> Verdict:
+def _judge_one(session: Session, place: Pending, checked: Checked, turn: Turn, asked: bool) -> Verdict:
     settings = settings_of(session)
     refusal = session.distrust(checked.root) if runs_anything(checked.root) else ""
     if refusal:
         return Verdict(blocks=True, notices=(f"nothing was committed: {refusal}",))
     result = run_gate(session.place.git, session.environ, checked, settings, session.place.state / "checks")
     if result.log is not None:
-        os.replace(result.log, checks_log(session.place.state, turn))
+        os.replace(result.log, checks_log(session.place.state, turn.number))
+        _drop_old_logs(result.log.parent)
     prefix = place.member + b"/" if place.member else b""
     if result.fixed:
         fixed = tuple(prefix + path for path in result.fixed)
-        session.record_own("gate", turn, fixed, conversation=conversation, summary=result.backend)
-    return _verdict(session, result, settings, turn, conversation)
+        session.record_own("gate", turn.number, fixed, conversation=turn.session, summary=result.backend)
+    return _verdict(session, result, settings, turn, asked)
 
 
-def _verdict(session: Session, result: GateResult, settings: GateSettings, turn: int, conversation: str) -> Verdict:
+def _drop_old_logs(folder: Path) -> None:
+    for old in sorted(folder.glob("*.log"), key=os.path.getmtime)[:-LOGS_KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _verdict(session: Session, result: GateResult, settings: GateSettings, turn: Turn, asked: bool) -> Verdict:
+    ran = result.status in ("passed", "passed_with_fixes")
+    if asked:
+        told = line_for_user(result, 1, settings.max_attempts, "", turn.handle, False)
+        return Verdict(result.blocks_commit, "", _told(told, result), ran)
     with session.locked():
-        state = session.sessions.load(conversation)
+        state = session.sessions.load(turn.session)
         state.checks, sends_back = next_attempt(state.checks, result, settings.max_attempts)
-        ran = result.status in ("passed", "passed_with_fixes")
         if ran:
             state.checks["passed"] = True
         if state.turn:
             session.sessions.save(state)
     attempt = int(state.checks.get("attempt", 1))
     agent = session.agent.get("name", "") or state.agent.get("name", "") or "the agent"
-    told = line_for_user(result, attempt, settings.max_attempts, agent)
-    feedback = ""
-    if sends_back:
-        feedback = message_for_model(result, attempt, settings.max_attempts, f"t{turn}", settings.max_message_chars)
-    return Verdict(result.blocks_commit, feedback, (told,) if told else (), ran)
+    told = line_for_user(result, attempt, settings.max_attempts, agent, turn.handle, sends_back)
+    text = message_for_model(result, attempt, settings.max_attempts, turn.handle, settings.max_message_chars)
+    tell = bool(text) and result.status == "passed_with_fixes"
+    return Verdict(result.blocks_commit, text if sends_back else "", _told(told, result), ran, (text,) if tell else ())
+
+
+def _told(line: str, result: GateResult) -> tuple[str, ...]:
+    """What the user is told: the line on the checks, and what else in the work tree changed while they ran."""
+    elsewhere = [os.fsdecode(path) for path in result.touched_elsewhere]
+    more = f" and {len(elsewhere) - MOST_NAMED} more" if len(elsewhere) > MOST_NAMED else ""
+    names = f"changed while the checks ran, not committed: {', '.join(elsewhere[:MOST_NAMED])}{more}" if elsewhere else ""
+    return tuple(filter(None, (line, names)))
 
 
 def settings_of(session: Session) -> GateSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from safety.commands.args import CommitArgs
@@ -17,7 +17,7 @@ from safety.commit.plan import plan_commit
 from safety.commit.values import CommitPlan, CommitResult, CommitSettings, Side, Step
 from safety.gate.process import NotStarted, run_program
 from safety.policy import secrets
-from safety.session import Session
+from safety.session import RUN_PREFIX, Session, is_one_conversation
 from safety.store.history import Turn, parse_handle, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.snapshot import Snapshot
@@ -26,6 +26,7 @@ from safety.types import PathState, Present
 
 MOST_NAMED = 10
 MESSAGE_S = 60.0
+MAX_BASELINE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,10 @@ def commit(session: Session, args: CommitArgs) -> Done:
     if head is None or newest is None:
         return Done(("Nothing to commit: no agent has changed anything here.",), code=4, nothing=True)
     if not args.judged and not args.dry_run:
-        verdict = judge(session, args.session, turn=number)
+        verdict = judge(session, args.session, turn=number, asked=True)
         if verdict.blocks:
-            return Done((*verdict.notices, "Nothing was committed."), 1)
+            said = any("nothing" in notice and "committed" in notice for notice in verdict.notices)
+            return Done((*verdict.notices, *([] if said else ["Nothing was committed."])), 1)
         args = replace(args, checked=verdict.ran)
         head = session.log.head() or head
     told: list[str] = []
@@ -83,7 +85,7 @@ def commit(session: Session, args: CommitArgs) -> Done:
 
 
 def _is_wanted(turn: Turn, wanted: str | None, number: int) -> bool:
-    return turn.number == number if number else wanted in (None, turn.session)
+    return turn.number == number if number else wanted is None or is_one_conversation(turn.session, wanted)
 
 
 def _number(session: Session, handle: str) -> int:
@@ -100,19 +102,21 @@ def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) 
     refusal = session.distrust(place.root) if runs_anything(place.root) else ""
     if refusal:
         return Done((f"Nothing was committed: {refusal}",), code=1)
+    agent = dict(session.agent or session.sessions.load(turn.session).agent or {"name": turn.agent})
     settings = settings_of(session)
+    if turn.session.startswith(RUN_PREFIX) and not agent.get("name"):
+        settings = replace(settings, trailer="none")  # a command that was run by hand: there is no agent to name
     plan = plan_commit(
         session.place.git,
         place.root,
         [Step(step.path, _side(session, step.before), _side(session, step.after)) for step in place.steps],
         settings,
         include_mine=args.include_mine,
-        scanner=secrets,
+        scanner=_Scanner(place.root),
     )
     left = [(item.path, item.reason) for item in plan.left_out] + place.left_out
     if plan.refusal or not plan.paths or args.dry_run:
         return _not_made(plan, left, args.dry_run)
-    agent = dict(session.agent or session.sessions.load(turn.session).agent)
     message = args.message or _written(session, plan, turn) or default_message(plan, turn.prompt)
     result = make_commit(session.place.git, plan, message, agent, pre_commit_ran=args.checked)
     if result.status == "committed":
@@ -126,6 +130,23 @@ def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) 
             status=ONE_TURN if args.handle else "ok",
         )
     return replace(_made(result, left), once=plan.notices)
+
+
+class _Scanner:
+    """The rules on secrets, and what the repository's ``.secrets.baseline`` has accepted."""
+
+    def __init__(self, root: bytes) -> None:
+        try:
+            with open(os.path.join(root, b".secrets.baseline"), "rb") as file:
+                self._accepted = secrets.parse_baseline(file.read(MAX_BASELINE))
+        except OSError:
+            self._accepted = {}
+
+    def scan(self, path: bytes, added_lines: Iterable[tuple[int, bytes]], /) -> Sequence[secrets.Finding]:
+        return secrets.scan(path, added_lines, self._accepted.get(path, frozenset()))
+
+    def path_rule(self, path: bytes, /) -> secrets.Finding | None:
+        return secrets.path_rule(path)
 
 
 def _written(session: Session, plan: CommitPlan, turn: Turn) -> str:
@@ -155,7 +176,7 @@ def _side(session: Session, state: PathState) -> Side | None:
 
 
 def _not_made(plan: CommitPlan, left: list[tuple[bytes, str]], dry_run: bool) -> Done:
-    told = list(plan.notices)
+    told = [] if dry_run else list(plan.notices)
     if plan.refusal:
         told.append(f"Nothing was committed: {plan.reason}" + (f" ({plan.hint})" if plan.hint else ""))
     elif plan.paths and dry_run:

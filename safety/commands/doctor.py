@@ -12,6 +12,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from safety.commands.args import DoctorArgs
 from safety.commands.report import Check, DoctorReport, Report, TextReport
@@ -81,11 +82,7 @@ def run(session: Session, args: DoctorArgs) -> Report:
 
 def _trace(session: Session) -> Report:
     """The last lines that the audit log keeps."""
-    try:
-        kept = (session.place.state / AUDIT_LOG).read_text(encoding="ascii").splitlines()[-TRACED:]
-    except OSError:
-        kept = []
-    rows = [json.loads(row) for row in kept if row.endswith("}")]
+    rows = _audited(session)[-TRACED:]
     lines: list[str] = []
     for row in rows:
         ends = [f"{name.replace('_', ' ')} {row[name]}" for name in ("decided_by", "stopped_by") if row.get(name)]
@@ -95,6 +92,23 @@ def _trace(session: Session) -> Report:
         lines += [f"  {name}  {result}, {milliseconds} ms" for name, result, milliseconds in row["called"]]
     told = tuple(lines) or ("No event of an agent was heard here.",)
     return TextReport(root=session.root, lines=told, data={"trace": rows}, exit_code=0 if rows else 4)
+
+
+def _audited(session: Session) -> list[dict[str, Any]]:
+    """The lines of the audit log and of the one that was set aside, oldest first; what was torn by a crash is left out."""
+    rows: list[dict[str, Any]] = []
+    path = session.place.state / AUDIT_LOG
+    for file in (path.with_suffix(".1.jsonl"), path):
+        try:
+            kept = file.read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            continue
+        for line in kept[-TRACED:]:
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+    return rows
 
 
 # -- programs --------------------------------------------------------------------------------------------------------------------

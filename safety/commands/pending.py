@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from safety.commit.delta import ignored_paths
 from safety.plumbing.diff import hunks, is_binary, split_lines
 from safety.plumbing.merge import merge_text, merge_trivial
-from safety.session import Session
+from safety.session import Session, is_one_conversation
 from safety.store.attribution import undone_turns
 from safety.store.history import pieces, turns
 from safety.store.members import is_repository, member_place
@@ -64,7 +64,7 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
             wanted = one.session
         if number >= LOOK_BACK:
             break
-        if one.undone or (one.number != turn if turn else one.session != wanted):
+        if one.undone or (one.number != turn if turn else not is_one_conversation(one.session, wanted)):
             continue
         commits = commits or _commits(session, wanted, members)
         if not turn and one.operations and commits.are_before_all(item.operation.id for item in one.operations):
@@ -116,7 +116,7 @@ def _commits(session: Session, conversation: str, members: Collection[bytes]) ->
     single: dict[tuple[bytes, int], int] = {}
     for operation, taken_back in undone_turns(session.log.walk()):
         record = operation.record
-        if record.kind == "commit" and record.session == conversation and record.id not in taken_back:
+        if record.kind == "commit" and is_one_conversation(record.session, conversation) and record.id not in taken_back:
             for member in record.declared or ():
                 if record.status == ONE_TURN:
                     single.setdefault((member, record.turn), len(newer))

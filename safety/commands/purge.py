@@ -45,6 +45,7 @@ def run(session: Session, args: PurgeArgs) -> Report:
                 code="purge",
             )
         done = {path: purge(session.place.git, session.place.odb, path) for path in held}
+        session.sessions.drop_all_results()  # a tool may have read it aloud
     return _report(session, done)
 
 

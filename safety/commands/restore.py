@@ -13,7 +13,7 @@ from safety.commands.selection import open_book, select
 from safety.commands.uncovered import uncovered_line
 from safety.faults import SafetyError
 from safety.session import Session
-from safety.store.capture import declared
+from safety.store.declared import declared
 from safety.store.history import find_operation, parse_handle
 from safety.store.oplog import OpLog, Record, UnknownHandle
 from safety.store.restore import Piece

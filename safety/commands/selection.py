@@ -232,4 +232,7 @@ def what(book: Book, single: Single) -> str:
         return " ".join([record.kind, *turns])
     if record.kind == "restore":
         return "restore"
+    if record.kind in ("commit", "gate"):
+        done = "committed" if record.kind == "commit" else "mended by"
+        return f"{done} {record.summary}, for t{record.turn}".replace(" ,", ",")
     return f"during t{record.turn}" if record.turn else ""

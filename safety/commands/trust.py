@@ -18,7 +18,9 @@ def run(session: Session, args: TrustArgs) -> Report:
     home = session.place.home
     if args.listing:
         found = book.list_trusted(home)
-        lines = tuple(f"{os.fsdecode(one.root)}  {len(one.files)} files" for one in found) or ("Nothing is trusted.",)
+        lines = tuple(
+            f"{os.fsdecode(one.root)}  {len(one.files)} {'file' if len(one.files) == 1 else 'files'}" for one in found
+        ) or ("Nothing is trusted.",)
         data = {"roots": [os.fsdecode(one.root) for one in found]}
         return TextReport(root=session.root, lines=lines, data=data, exit_code=0 if found else 4)
     one = book.trust(home, find_root(session.cwd) or session.root, session.now_ms())

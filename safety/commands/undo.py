@@ -16,7 +16,7 @@ from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.selection import open_book, select
 from safety.commands.titles import agent_name, title_of
-from safety.session import RUN_PREFIX, Session
+from safety.session import RUN_PREFIX, Session, is_one_conversation
 from safety.store.history import Turn, find_operation, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.restore import KEPT, Piece, Step
@@ -216,11 +216,6 @@ def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece
     return parts
 
 
-def _is_one_conversation(first: Turn, second: Turn) -> bool:
-    """Commands that a person ran one after another are one conversation with the shell."""
-    return first.session == second.session or (first.session.startswith(RUN_PREFIX) and second.session.startswith(RUN_PREFIX))
-
-
 def _other_parts(session: Session, chosen: Chosen) -> tuple[str, ...]:
     """Where a long ``run`` was cut into turns at its pauses: the ones that stand."""
     turn = chosen.turns[-1]
@@ -256,7 +251,7 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
         return None
     newest = next(iter(turns(session.log)), None)
     what = _words_for(turn)
-    if newest is not None and newest.number != turn.number and not _is_one_conversation(newest, turn):
+    if newest is not None and newest.number != turn.number and not is_one_conversation(newest.session, turn.session):
         return Ask(
             root=session.root,
             question=f"The newest turn, {newest.handle}, has nothing to undo. Before it, of another session: {what}. Undo that?",

@@ -76,15 +76,15 @@ def _plan(git: Git, request: Request, state: State, objects: Objects, plan: Comm
     delta = compute_delta(git, objects, state, request, tree, staging)
     left_out = tuple(delta.left_out[path] for path in sorted(delta.left_out))
     plan = replace(plan, tree=delta.tree, changes=delta.changes, left_out=left_out)
-    plan = _with_branch(plan, state, request.settings)
     findings = tuple(_findings(objects, request.scanner, delta.changes)) if request.scanner is not None else ()
     if findings:
         first = findings[0]
         more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-        said = f"{shown_path(first.path)}:{first.line} looks like a secret ({first.rule}){more}"
+        place = f"{shown_path(first.path)}:{first.line}" if first.line else shown_path(first.path)
+        said = f"{place} looks like a secret ({first.rule}){more}"
         return replace(_refused(plan, Refusal("secrets", said, first.hint)), secrets=findings)
     stat, diff = _shown(objects, delta.changes)
-    return replace(plan, diff_stat=stat, diff=diff)
+    return replace(_with_branch(plan, state, request.settings), diff_stat=stat, diff=diff)
 
 
 def _refused(plan: CommitPlan, refused: Refusal) -> CommitPlan:

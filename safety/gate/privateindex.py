@@ -95,24 +95,9 @@ def _copy(source: bytes, target: bytes) -> bytes:
 
 
 def _put(git: Git, root: bytes, index: bytes, paths: Iterable[bytes]) -> None:
-    nested = _Nested(root)
-    names = b"".join(path + b"\0" for path in paths if not nested.holds(path))
+    names = b"".join(path + b"\0" for path in paths)
     if names:
         _git(git, root, index, ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], names)
-
-
-class _Nested:
-    """Which folders are, or lie in, another repository; git would refuse their files."""
-
-    def __init__(self, root: bytes) -> None:
-        self._root = root
-        self._known = {b"": False}
-
-    def holds(self, path: bytes) -> bool:
-        folder = os.path.dirname(path)
-        if folder not in self._known:
-            self._known[folder] = self.holds(folder) or os.path.lexists(os.path.join(self._root, folder, b".git"))
-        return self._known[folder]
 
 
 def _git(git: Git, root: bytes, index: bytes, args: Sequence[str], input: bytes | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from safety.instructions import message
 from safety.instructions.chain import Choice, Place, is_vendored, places, select
@@ -48,7 +49,7 @@ def instructions_for(
     trusted: bool,
     boundary: Callable[[], str],
     user_file: bytes | None = None,
-    agent_changed: frozenset[bytes] = frozenset(),
+    agent_changed: Callable[[], Collection[bytes]] = frozenset,
     ignored: Callable[[Sequence[bytes]], Collection[bytes]] | None = None,
     home: bytes | None = None,
     turn: str = "",
@@ -58,7 +59,7 @@ def instructions_for(
 
     ``event`` is ``session_start``, ``cwd_changed``, ``file_touched`` (``cwd`` is then the folder of the file), ``changed`` (once a turn)
     or ``resumed`` (after a compaction too: all is sent once more). ``root`` is the nearest folder with a ``.git`` (`find_root`), or None.
-    Untrusted, only ``user_file`` is sent. ``agent_changed`` are the paths the agent wrote since the user last spoke, absolute or
+    Untrusted, only ``user_file`` is sent. ``agent_changed`` gives the paths the agent wrote since the user last spoke, absolute or
     relative to the root. ``ignored`` gives those of some folders (relative to the root, with a ``/``) that git ignores; it is asked
     only when something new was found. ``boundary`` gives 8 fresh random hex digits.
     """
@@ -98,18 +99,23 @@ class _Event:
         name: str,
         root: bytes | None,
         settings: InstructionSettings,
-        agent_changed: frozenset[bytes],
+        agent_changed: Callable[[], Collection[bytes]],
         ignored: Callable[[Sequence[bytes]], Collection[bytes]] | None,
         turn: str,
         time_ms: int,
         loaded: Loaded,
     ) -> None:
         self.cwd, self.name, self.root, self.settings = cwd, name, root, settings
-        absolute = [os.path.join(root or cwd, path) for path in agent_changed]
-        self.changed = frozenset((*absolute, *map(os.path.realpath, absolute)))
+        self.agent_changed = agent_changed
         self.ignored, self.turn, self.time_ms, self.loaded = ignored, turn, time_ms, loaded
         self.parts: list[_Part] = []
         self.notices: list[str] = []
+
+    @cached_property
+    def changed(self) -> frozenset[bytes]:
+        """What the agent wrote; asked for only where something is new, as it takes a walk over the log."""
+        absolute = [os.path.join(self.root or self.cwd, path) for path in self.agent_changed()]
+        return frozenset((*absolute, *map(os.path.realpath, absolute)))
 
     def by_agent(self, path: bytes) -> bool:
         return bool(self.changed) and (path in self.changed or os.path.realpath(path) in self.changed)
@@ -180,7 +186,8 @@ class _Event:
 
     def untrusted(self, here: Sequence[Place]) -> None:
         """Nothing is sent; the user is told how many files there are."""
-        number = sum(len(select(place, self.settings.names, (), self.by_agent)[0]) for place in here if not is_vendored(place))
+        own = [place for place in here if not is_vendored(place)]
+        number = sum(len(select(place, self.settings.names, (), lambda path: False)[0]) for place in own)
         if number:
             files = "1 instruction file" if number == 1 else f"{number} instruction files"
             self.say(f"{files} not loaded, as {shown(self.root or self.cwd, b'')} is not trusted; to load: git safety trust")

@@ -54,6 +54,8 @@ class IgnoreRules:
 
     def _ask(self, paths: list[bytes], found: set[bytes]) -> int:
         """Adds the ignored ones to ``found``; gives how many paths git answered before one that is below a link."""
+        if not os.path.isdir(self._root):
+            return len(paths)  # it went away while it was looked at: nothing is left to be ignored
         done = self._git.store(
             self._scan_dir,
             [*self.arguments, "check-ignore", "-z", "--stdin", "--no-index", "--verbose", "--non-matching"],

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from safety.faults import SafetyError
+from safety.plumbing.renames import put_in_place
 from safety.types import ObjectId
 
 if TYPE_CHECKING:
@@ -409,7 +410,8 @@ class ObjectStore:
                     yield fd
                 finally:
                     os.close(fd)
-                os.rename(lock, path)
+                # What an exchange leaves for a moment at the lock's name must be known for ours if we are killed in between.
+                (put_in_place if _executable(path) else os.rename)(lock, path)
                 kept = True
             finally:
                 if not kept:

@@ -490,16 +490,24 @@ def _explain(error: GitError, ref: bytes = b"") -> SafetyError:
 
 
 def write_stash(
-    git: Git, root: bytes, common_dir: bytes, entries: Sequence[StashEntry], expected: Sequence[StashEntry], reason: str
+    git: Git,
+    root: bytes,
+    common_dir: bytes,
+    entries: Sequence[StashEntry],
+    expected: Sequence[StashEntry],
+    reason: str,
+    alone: bytes | None = None,
 ) -> None:
     """The stash list made to be ``entries`` (newest first), if it still is ``expected``, compared by commit ids.
+
+    ``alone`` is what ``refs/stash`` shall be where the list is to be empty; None: it goes too.
 
     Lines keep identity, time and message; their old ids are chained anew, as git does when one is dropped. The stash commits must
     be in the repository. Two lock files exist for a moment; a SIGKILL in it leaves ``STASH_LOCKS`` behind.
 
     Raises RefMoved if the list has changed or disagrees with ``refs/stash``, RefLocked if git is at work on it.
     """
-    if not entries:
+    if not entries and alone is None:
         if _current_stash(common_dir, expected):
             with RefTransaction(git, root, reason) as transaction:
                 transaction.delete(STASH, expected[0].oid)
@@ -513,19 +521,19 @@ def write_stash(
         commit_log = stack.enter_context(_lock_file(log))
         # In git's own order (reflog expire): the log, then the ref.
         commit_log(_stash_log(entries))
-        commit_ref(entries[0].oid + b"\n")
+        commit_ref((entries[0].oid if entries else alone or b"") + b"\n")
 
 
-def finish_stash(common_dir: bytes, entries: Sequence[StashEntry]) -> None:
-    """``refs/stash`` made to agree with its log, where a ``write_stash`` of ``entries`` was killed between the two.
+def finish_stash(common_dir: bytes, entries: Sequence[StashEntry], top: bytes) -> None:
+    """``refs/stash`` made to be ``top``, where a ``write_stash`` of ``entries`` was killed between its log and it.
 
     Raises RefLocked if git is at work on it.
     """
     ref = os.path.join(common_dir, STASH)
     with _lock_file(ref) as commit_ref:
         log = parse_stash(_read_file(os.path.join(common_dir, STASH_LOG)) or b"")
-        if entries and [entry.oid for entry in log] == [entry.oid for entry in entries]:
-            commit_ref(entries[0].oid + b"\n")
+        if [entry.oid for entry in log] == [entry.oid for entry in entries]:
+            commit_ref(top + b"\n")
 
 
 def _current_stash(common_dir: bytes, expected: Sequence[StashEntry]) -> tuple[StashEntry, ...]:

@@ -15,7 +15,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -462,6 +461,8 @@ def _run(call: _Call, input: bytes | None) -> Completed:
 
 
 def _pipe(first: _Call, second: _Call, input: bytes | None) -> Completed:
+    import tempfile  # costs as much as half of this module, and no other call needs it
+
     # The first one's input and messages are files, so that no pipe of it can fill up while we read from the second.
     with tempfile.TemporaryFile() as fed, tempfile.TemporaryFile() as said:
         fed.write(input or b"")

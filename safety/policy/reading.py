@@ -1,7 +1,8 @@
-"""Commands that only read: a change seen around one of them is somebody else's (design 5.4 rule 4, redteam D3).
+"""What the text of a command tells: that it only reads, so that a change seen around it is somebody else's (design 5.4 rule 4, redteam
+D3), or that it pushes.
 
-Deliberately narrow: one simple command, or a pipe of them, of names that cannot write whatever their arguments are. Anything else may
-have changed anything.
+Reading is judged narrowly: one simple command, or a pipe of them, of names that cannot write whatever their arguments are. Anything
+else may have changed anything.
 """
 
 from __future__ import annotations
@@ -29,6 +30,15 @@ def reads_only(command: str) -> bool:
     except ValueError:
         return False
     return bool(command.strip()) and all(part and _is_reader(part) for part in words)
+
+
+_PUSH = re.compile(r"""(?:^|[\s;&|(`'"])git(?:\s+-[cC]\s*\S+|\s+--?[\w-]+(?:=\S+)?)*\s+(?:push|send-pack)\b(?P<rest>[^;&|\n]*)""")
+_NO_PUSH = re.compile(r"\s(?:--dry-run|-n|--help|-h)\b")
+
+
+def pushes(command: str) -> bool:
+    """Whether the command tells of a push: what it sent is out of reach, also where no remote-tracking ref says so (redteam C7)."""
+    return any(not _NO_PUSH.search(found["rest"]) for found in _PUSH.finditer(command))
 
 
 def _is_reader(words: list[str]) -> bool:

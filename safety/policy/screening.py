@@ -87,6 +87,11 @@ def taints(counts: Mapping[str, int], phrases: Sequence[Phrase] = ()) -> bool:
     return bool(phrases) or any(counts.get(name, 0) >= least for name, least in _TAINT_FROM.items())
 
 
+def hides(counts: Mapping[str, int]) -> bool:
+    """Whether there is a character among them that pages and icon fonts are not full of."""
+    return any(counts.get(name) for name in _TAINT_FROM)
+
+
 def summary(counts: Mapping[str, int]) -> str:
     """``3 tag characters, 1 soft hyphen``; empty for nothing."""
     return ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in counts.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -27,7 +28,7 @@ class Settings:
     """The settings in effect; a key of the file such as ``run.quiet_s`` is the attribute ``run_quiet_s``.
 
     ``agents_md_names`` empty stands for the usual names; ``plugins`` names those that are loaded. ``hooks`` and ``hook_options`` are
-    the user's tables as written, ``project_hooks`` is the project's; what they may hold is decided where they are used.
+    the user's tables as written, ``project_hooks`` holds both of the project's; what they may hold is decided where they are used.
     ``warnings`` are sentences about keys that are unknown or not allowed where they stand.
     """
 
@@ -101,7 +102,7 @@ _WORDS = {
     "gate.enabled": ("off", "auto", "on"),
     "gate.backend": ("auto", "command", "prek", "pre-commit", "lefthook", "hook"),
     "gate.preexisting": ("warn", "block"),
-    "autocommit.protected_branches": ("allow", "branch", "warn", "refuse"),
+    "autocommit.protected_branches": ("allow", "warn", "branch", "refuse"),
     "autocommit.detached": ("allow", "notice"),
     "autocommit.sign": ("never", "user", "require"),
     "trust.default": ("trusted", "ask", "untrusted"),
@@ -157,7 +158,7 @@ def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict
     values: dict[str, Any] = {}
     try:
         raw = _read(path)
-        values["project_hooks"] = _table(raw, "hooks", path)
+        values["project_hooks"] = {table: _table(raw, table, path) for table in TABLES}
     except BadSettings as fault:
         warnings.append(f"{fault.message}; ignored")
         return values
@@ -203,11 +204,16 @@ def _table(raw: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
 
 
 def fails_closed(environ: Mapping[str, str]) -> bool:
-    """``fail_closed`` of the user's file, for a moment when no session could be opened; False if it cannot be read."""
+    """``fail_closed`` of the user's file, for a moment when no session could be opened; whatever else is wrong with the file."""
     try:
         return load_settings(environ).fail_closed
     except SafetyError:
+        pass
+    try:
+        text = settings_file(environ).read_text("utf-8", "replace")
+    except OSError:
         return False
+    return re.search(r'"fail_closed"\s*:\s*true\b', text) is not None
 
 
 def _read(path: Path) -> dict[str, Any]:

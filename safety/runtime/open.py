@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,13 +10,13 @@ from pathlib import Path
 from safety.plumbing.odb import ObjectStore
 from safety.plumbing.run import Git
 from safety.runtime.config import Settings, load_settings, settings_file
-from safety.runtime.handlers import registry_for
+from safety.runtime.handlers import handlers_for
 from safety.session import Session, state_folder
 from safety.store import registry
 from safety.store.oplog import ID_LETTERS, OpLog
 from safety.store.place import Limits, Place
-from safety.store.seed import create_store
 
+_LETTERS = str.maketrans("0123456789abcdef", ID_LETTERS)
 Progress = Callable[[str, int, int], None]
 
 
@@ -34,7 +33,7 @@ def now_ms() -> int:
 
 
 def new_id() -> str:
-    return "".join(secrets.choice(ID_LETTERS) for _ in range(12))
+    return os.urandom(6).hex().translate(_LETTERS)  # `secrets` would cost a hook more than its event
 
 
 def open_session(
@@ -63,6 +62,8 @@ def open_session(
     try:
         state.mkdir(mode=0o700, exist_ok=True)
         if not (store / "HEAD").exists():
+            from safety.store.seed import create_store  # a store is made once
+
             create_store(store)
         if registry.load(home, entry.key) != entry:
             registry.save(home, entry)
@@ -83,7 +84,7 @@ def open_session(
         declared_only=entry.root in too_wide,
         progress=on_progress or (lambda label, done, total: None),
     )
-    handlers, left_out = registry_for(settings, environ, settings_file(environ).parent, entry.root)
+    handlers = handlers_for(settings, environ, settings_file(environ).parent, entry.root)
     log = OpLog(odb, store, entry.chain, clock)
     return Session(
         session_id or "you",
@@ -99,8 +100,9 @@ def open_session(
         environ=environ,
         cwd=cwd,
         config_folder=os.fsencode(settings_file(environ).parent),
-        hooks=handlers,
-        notices=[f"git-safety: {text}" for text in left_out],
+        hooks=handlers.registry,
+        commands=handlers.commands,
+        notices=[f"git-safety: {text}" for text in handlers.left_out],
     )
 
 

@@ -1,6 +1,6 @@
 """Capture: what is on disk now, against the newest snapshot, as a draft of the next one.
 
-``declared`` looks at named paths only; ``everything`` looks at the whole workspace: git's ``diff-files`` on a private index finds changed
+``everything`` looks at the whole workspace (``declared`` at named paths only): git's ``diff-files`` on a private index finds changed
 content, ``directories`` finds names that came or went, ``gitdir`` and the index reader find what git itself recorded. Nothing is
 written into the user's repository and nothing of it is borrowed. The private index and the caches only save work; they are brought up
 to date after the operation is published (``settle``), so a crash in between costs a second look and never hides a change.
@@ -11,15 +11,16 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from safety.plumbing.ignore import IgnoreRules
 from safety.plumbing.index import IndexCorrupt, IndexFile, IndexUnsupported, read_signature
 from safety.plumbing.repo import Repository, open_repository, user_config, verify
 from safety.plumbing.run import GitError
 from safety.store.anchors import anchor, bring_over
+from safety.store.declared import Draft, is_git_path, put_folders
 from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
 from safety.store.firstcontact import GITLINK, Adopted, Signature, adopt, held_directories, put_entries, read_index
@@ -34,97 +35,6 @@ from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unkno
 
 PROGRESS_STEP = 256
 RETRIED = ("call-budget", "changed-while-reading", "unreadable", "deadline", "too-large", "special-file", "ignored-large")
-
-
-@dataclass
-class Draft:
-    """A snapshot that is written but not yet an operation. ``tree`` equals the one before when nothing changed."""
-
-    tree: ObjectId
-    before: ObjectId | None
-    changed: list[bytes]
-    git_changed: bool
-    not_covered: list[NotCovered]
-    settle: Callable[[], None] = lambda: None
-
-    @property
-    def is_change(self) -> bool:
-        return self.tree != self.before
-
-
-def is_git_path(path: bytes) -> bool:
-    return b".git" in path.split(b"/")
-
-
-def declared(place: Place, before: ObjectId | None, paths: Iterable[bytes], limits: Limits | None = None) -> Draft:
-    """A draft that knows the named paths anew and carries over everything else; milliseconds at any size.
-
-    A directory among them stands for every file below it.
-    """
-    snapshot = Snapshot(place.odb, before)
-    editor = Editor(place.odb, before, reader=snapshot.reader)
-    limits = limits or place.limits
-    budget = Budget(limits)
-    changed, not_covered = [], []
-    with Tree(place.root) as tree:
-        for path in _with_content(tree, snapshot, paths):
-            refusal = budget.refusal()
-            seen = observe(tree, place.odb, path, limits.max_file) if refusal is None else Observed(Unknown(refusal))
-            budget.spent += seen.read
-            if isinstance(seen.state, Unknown):
-                not_covered.append(NotCovered(path, seen.state.reason, seen.state.size))
-            if seen.state != snapshot.state(path):
-                editor.put(path, seen.state, _area(snapshot, path))
-                changed.append(path)
-                _put_folders(tree, place, snapshot, editor, path)
-    tree_id = editor.finish() if changed or before is None else before
-    return Draft(tree_id, before, changed, False, not_covered)
-
-
-def _put_folders(tree: Tree, place: Place, snapshot: Snapshot, editor: Editor, path: bytes) -> None:
-    """The directories above a path that changed: one that lost its last file is still there."""
-    parent = path.rpartition(b"/")[0]
-    while parent:
-        state = observe(tree, place.odb, parent, 0).state
-        if isinstance(state, Present) and state.kind == "dir":
-            editor.put(parent, state, _area(snapshot, parent) if not parent.startswith(b"/") else "private")
-        parent = parent.rpartition(b"/")[0]
-
-
-def _area(snapshot: Snapshot, path: bytes) -> str:
-    """Where a declared path's content goes. A new one is private until a scan has asked git whether it is ignored."""
-    return "git" if is_git_path(path) else snapshot.area(path) or "private"
-
-
-def _with_content(tree: Tree, snapshot: Snapshot, paths: Iterable[bytes]) -> Iterator[bytes]:
-    for path in sorted(set(paths)):
-        yield path
-        known = snapshot.state(path)
-        if isinstance(known, Present) and known.kind == "dir":
-            yield from (below for below, _ in snapshot.walk(path) if below != path)
-        info = None
-        try:
-            info = tree.lstat(path)
-        except OSError:
-            pass
-        if info is not None and (info.st_mode & 0o170000) == 0o040000:
-            yield from _names_below(tree, path, snapshot)
-
-
-def _names_below(tree: Tree, path: bytes, snapshot: Snapshot) -> Iterator[bytes]:
-    try:
-        names = sorted(map(os.fsencode, os.listdir(tree.directory(path))))
-    except OSError:
-        return
-    for name in names:
-        below = path + b"/" + name if path else name
-        if name == b".git":
-            continue
-        if not isinstance(snapshot.state(below), Present):
-            yield below
-        info = tree.lstat(below)
-        if info is not None and (info.st_mode & 0o170000) == 0o040000:
-            yield from _names_below(tree, below, snapshot)
 
 
 def everything(place: Place, before: ObjectId | None, limits: Limits | None = None) -> Draft:
@@ -153,7 +63,7 @@ def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes],
                 continue  # git directories' files are captured below, in their own form
             if state != scan.snapshot.state(path):
                 scan.editor.put(path, state, scan.snapshot.area(path) or "work")
-                _put_folders(tree, place, scan.snapshot, scan.editor, path)
+                put_folders(tree, place, scan.snapshot, scan.editor, path)
     members = [
         *members,
         *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/")),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from safety.plumbing.renames import put_in_place
 from safety.plumbing.repo import Repository, open_repository
 from safety.store.files import TEMPORARY_PREFIX, Tree
 from safety.store.snapshot import Snapshot
@@ -73,7 +74,7 @@ class DirectoryCache:
         }
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(raw, separators=(",", ":")), encoding="ascii")
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
 
 
 @dataclass(frozen=True)

@@ -8,37 +8,15 @@ compared once more then, for a writer that still had one open.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from safety.plumbing.odb import ObjectStore
+from safety.plumbing.renames import EXCHANGE, NOREPLACE, load_rename
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.types import Absent, PathState, Present
-
-_NOREPLACE, _EXCHANGE = 1, 2
-_AT_FDCWD = -100
-
-
-def _load_rename() -> Callable[[int, bytes, int, bytes, int], None]:
-    """``renameat2`` (Linux) or ``renameatx_np`` (macOS) as ``rename(dir_fd, old, dir_fd, new, flag)``."""
-    library = ctypes.CDLL(None, use_errno=True)
-    name = "renameatx_np" if sys.platform == "darwin" else "renameat2"
-    flags = {_NOREPLACE: 4, _EXCHANGE: 2} if sys.platform == "darwin" else {_NOREPLACE: 1, _EXCHANGE: 2}
-    function = getattr(library, name, None)
-
-    def rename(old_fd: int, old: bytes, new_fd: int, new: bytes, flag: int) -> None:
-        if function is None:
-            raise OSError(errno.ENOSYS, "no exchange of names on this system")
-        if function(old_fd, old, new_fd, new, flags[flag]) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), os.fsdecode(new))
-
-    return rename
 
 
 class Moved(Exception):
@@ -67,7 +45,7 @@ class Exchanger:
     _count: int = 0
 
     def __post_init__(self) -> None:
-        self._rename = _load_rename()
+        self._rename = load_rename()
 
     def put(self, path: bytes, ours: PathState, target: PathState) -> None:
         """Makes ``path`` be ``target`` if it still is ``ours``.
@@ -143,7 +121,7 @@ class Exchanger:
         temporary = self._temporary()
         self._write(folder, temporary, target, None)
         try:
-            self._rename(folder, temporary, folder, name, _NOREPLACE)
+            self._rename(folder, temporary, folder, name, NOREPLACE)
         except OSError as fault:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
@@ -161,13 +139,13 @@ class Exchanger:
             return
         temporary = self._temporary()
         try:
-            self._rename(folder, name, folder, temporary, _NOREPLACE)
+            self._rename(folder, name, folder, temporary, NOREPLACE)
         except OSError as fault:
             if fault.errno in (errno.ENOENT, errno.ENOTDIR):
                 raise Moved(path) from None
             raise
         if not self._is(directory, temporary, ours):
-            self._rename(folder, temporary, folder, name, _NOREPLACE)
+            self._rename(folder, temporary, folder, name, NOREPLACE)
             raise Moved(path)
         self.displaced.append(Displaced(directory, temporary, path, ours))
 
@@ -201,7 +179,7 @@ class Exchanger:
         self._write(folder, temporary, target, like)
         _copy_attributes(folder, name, temporary, like)
         try:
-            self._rename(folder, temporary, folder, name, _EXCHANGE)
+            self._rename(folder, temporary, folder, name, EXCHANGE)
         except OSError as fault:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
@@ -209,7 +187,7 @@ class Exchanger:
                 raise Moved(path) from None
             raise
         if not self._is(directory, temporary, ours):
-            self._rename(folder, temporary, folder, name, _EXCHANGE)
+            self._rename(folder, temporary, folder, name, EXCHANGE)
             os.unlink(temporary, dir_fd=self.tree.directory(directory))
             raise Moved(path)
         self.displaced.append(Displaced(directory, temporary, path, ours))

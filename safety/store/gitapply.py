@@ -22,7 +22,17 @@ from safety.plumbing.index import (
     serialize_index,
 )
 from safety.plumbing.odb import hash_object
-from safety.plumbing.refs import NULL_HEX, RefTransaction, RefUpdate, object_ids, set_head, split_df, view_on_disk, write_stash
+from safety.plumbing.refs import (
+    NULL_HEX,
+    STASH,
+    RefTransaction,
+    RefUpdate,
+    object_ids,
+    set_head,
+    split_df,
+    view_on_disk,
+    write_stash,
+)
 from safety.plumbing.run import GitError
 from safety.store.anchors import send_back
 from safety.store.exchange import Exchanger
@@ -163,7 +173,7 @@ class GitHands:
                     self._transact(root, message, batch)
             if plan.stash is not None:
                 common = absolute_path(self.place.root, member.common)
-                write_stash(self.place.git, root, common, plan.stash, plan.now.stash, message)
+                write_stash(self.place.git, root, common, plan.stash, plan.now.stash, message, plan.target.refs.get(STASH))
         except SafetyError as fault:
             if isinstance(fault, GitError) and fault.returncode < 0:
                 raise UndoInterrupted("git was killed before its state was set back", "git safety recover") from fault

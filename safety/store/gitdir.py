@@ -15,6 +15,7 @@ from pathlib import Path
 
 from safety.plumbing.odb import SourceObjects
 from safety.plumbing.refs import object_ids, view_on_disk
+from safety.plumbing.renames import put_in_place
 from safety.store.directories import RACY_NS, Member
 from safety.store.files import TEMPORARY_PREFIX
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository
@@ -51,7 +52,7 @@ class GitFileCache:
         raw = {"v": CACHE_VERSION, "files": self.files, "directories": self.directories, "indexes": self.indexes}
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(raw, separators=(",", ":")), encoding="ascii")
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
 
 
 @dataclass
@@ -263,7 +264,7 @@ def _is_passing(name: bytes) -> bool:
     return (
         name.endswith(b".lock")
         or name == b"gc.pid"
-        or name.startswith((TEMPORARY_PREFIX, b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
+        or name.startswith((TEMPORARY_PREFIX, b"safety-gate.", b"git-safety-", b"sharedindex.", b"fsmonitor--daemon", b"tmp_"))
     )
 
 

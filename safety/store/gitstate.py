@@ -377,7 +377,9 @@ def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     if [entry.oid for entry in current] == [entry.oid for entry in outcome.value.stash]:
         return
     refs = dict(outcome.value.refs)
-    _set(refs, STASH, current[0].oid if current else None)
+    # A list that expired left its ref behind, alone: it was there before the agent's entry, so it is there after it.
+    alone = theirs.refs.get(STASH) if not theirs.stash else None
+    _set(refs, STASH, current[0].oid if current else alone)
     outcome.value = replace(outcome.value, stash=tuple(current), refs=refs)
     if dropped:
         outcome.notes.append(f"{len(dropped)} stash {'entry' if len(dropped) == 1 else 'entries'} back")

@@ -38,6 +38,7 @@ class Record:
     turn), ``undo``, ``redo``, ``restore``, ``snapshot`` (taken by hand). ``actor`` as in the design's table of words. ``scope`` and
     ``declared`` are paths, None meaning everything / not declared. ``owners`` settles mixed checkpoints: operation id -> path ->
     ``session/turn/call`` or ``shared``. ``undoes`` names the operations an undo or redo took back.
+    ``pushed``: the command was seen to push.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Record:
     duration_ms: int = 0
     calls: int = 0
     git_changed: bool = False
+    pushed: bool = False
     open_calls: tuple[str, ...] = ()
     owners: Mapping[str, Mapping[bytes, str]] = field(default_factory=dict)
     undoes: tuple[str, ...] = ()

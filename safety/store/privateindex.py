@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from safety.plumbing.index import ZERO_STAT, IndexEntry, IndexFile, serialize_index
+from safety.plumbing.renames import put_in_place
 from safety.plumbing.run import Completed, Running
 from safety.store.directories import LONGEST_PLAIN_PATH
 from safety.store.place import Place
@@ -82,7 +83,7 @@ class PrivateIndex:
         temporary = self.file.with_suffix(".tmp")
         temporary.write_bytes(data)
         os.utime(temporary, ns=(mtime_ns, mtime_ns))
-        os.replace(temporary, self.file)
+        put_in_place(temporary, self.file)
 
     # -- asking ---------------------------------------------------------------------------------------------------------------
 
@@ -153,7 +154,7 @@ class PrivateIndex:
             return
         temporary = self._synced.with_suffix(".new")
         temporary.write_text(tree.hex())
-        os.replace(temporary, self._synced)
+        put_in_place(temporary, self._synced)
 
     def _feed(self, lines: bytes) -> bytes:
         """Removals first: a path that became a directory must go before what is below it comes."""

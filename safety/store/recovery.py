@@ -176,6 +176,12 @@ def _remaining_git(place: Place, job: Job, member: MemberPlace, plan: GitPlan) -
     head = plan.head if plan.head is not None and now.head == plan.now.head else None
     progress = {name: pair for name, pair in plan.progress.items() if now.in_progress.get(name) == pair[0]}
     stash = plan.stash if plan.stash is not None and [e.oid for e in now.stash] == [e.oid for e in plan.now.stash] else None
-    if plan.stash and [e.oid for e in now.stash] == [e.oid for e in plan.stash] and now.refs.get(STASH) != plan.stash[0].oid:
-        finish_stash(common, plan.stash)  # its log is written first; a kill before its ref leaves the two apart
+    top = plan.target.refs.get(STASH)
+    if (
+        plan.stash is not None
+        and top
+        and [e.oid for e in now.stash] == [e.oid for e in plan.stash]
+        and now.refs.get(STASH) != top
+    ):
+        finish_stash(common, plan.stash, top)  # its log is written first; a kill before its ref leaves the two apart
     return replace(plan, updates=updates, head=head, progress=progress, stash=stash)

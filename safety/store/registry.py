@@ -57,10 +57,7 @@ def prepare_home(home: Path) -> None:
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         for name in ("stores", "workspaces"):
             (home / name).mkdir(mode=0o700, exist_ok=True)
-        version = home / "version"
-        if not version.exists():
-            version.write_text(f"{STATE_VERSION}\n")
-        found = version.read_text().strip()
+        found = _version(home / "version")
     except OSError as fault:
         raise StateUnusable(
             f"the state folder {home} cannot be used: {fault.strerror}", "set GIT_SAFETY_HOME to a folder you can write"
@@ -70,6 +67,19 @@ def prepare_home(home: Path) -> None:
             f"the state folder {home} was written by a newer git-safety (format {found[:20]})",
             "upgrade git-safety, then try again",
         )
+
+
+def _version(path: Path) -> str:
+    """The version of the state folder, written there if it is new. An empty file was left by a killed writer of before."""
+    try:
+        if found := path.read_text().strip():
+            return found
+    except FileNotFoundError:
+        pass
+    draft = path.with_name(f"version.new-{os.getpid()}")
+    draft.write_text(f"{STATE_VERSION}\n")
+    os.replace(draft, path)
+    return str(STATE_VERSION)
 
 
 def real_path(path: bytes) -> bytes:

@@ -11,6 +11,7 @@ imply the presence of what it refers to, and ``anchors.bring_over`` walks everyt
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import itertools
@@ -46,6 +47,7 @@ _NO_REFLINK = (
 )
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP)
 _numbers = itertools.count()
+_DRAFT = ".new-"
 
 CONFIG = """\
 [core]
@@ -72,22 +74,37 @@ ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding\n"
 
 
 def create_store(git_dir: Path) -> None:
-    """Makes an empty bare repository at ``git_dir``, as a whole or not at all; does nothing if there is one already."""
+    """Makes an empty bare repository at ``git_dir``, as a whole or not at all; does nothing if there is one already.
+
+    A draft becomes what git takes for a repository only with its last step, and one that a killed process left is removed.
+    """
     if (git_dir / "HEAD").exists():
         return
     git_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = git_dir.with_name(f"{git_dir.name}.new-{os.getpid()}-{next(_numbers)}")
-    for folder in ("", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"):
+    _sweep_drafts(git_dir.parent)
+    draft = git_dir.with_name(f"{git_dir.name}{_DRAFT}{os.getpid()}-{next(_numbers)}")
+    for folder in ("", "info"):
         (draft / folder).mkdir(mode=0o700)
     (draft / "config").write_text(CONFIG)
     (draft / "info/attributes").write_text(ATTRIBUTES)
     (draft / "HEAD").write_text("ref: refs/heads/none\n")
+    for folder in ("objects", "objects/info", "objects/pack", "refs", "refs/heads"):
+        (draft / folder).mkdir(mode=0o700)
     try:
         os.rename(draft, git_dir)
     except OSError as fault:
         _remove_draft(draft)
         if fault.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
+
+
+def _sweep_drafts(folder: Path) -> None:
+    """Removes drafts whose process is gone; another process with its number keeps one a while longer."""
+    for draft in folder.glob(f"*{_DRAFT}*"):
+        pid = draft.name.partition(_DRAFT)[2].partition("-")[0]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}") and os.path.exists("/proc/self"):
+            with contextlib.suppress(OSError):
+                _remove_draft(draft)
 
 
 def _remove_draft(draft: Path) -> None:

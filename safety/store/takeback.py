@@ -18,6 +18,7 @@ from safety.store.chunks import read_text
 from safety.store.gitstate import REMOTES, GitPlan, GitValue, Surroundings, plan_git, read_value, replace_repository, state_files
 from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
+from safety.store.oplog import OpLog
 from safety.store.place import Place
 from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
@@ -280,7 +281,9 @@ class Planner:
                 for path in tree_difference(self.place.odb, commit_tree(self.place.odb, a), commit_tree(self.place.odb, b))
             ),
             was_stashed_here=lambda entry: self._was_head(member, entry),
-            is_pushed=lambda commit: self._is_pushed(member, commit, pieces[0].before),
+            is_pushed=lambda commit: (
+                self._is_pushed(member, commit, pieces[0].before) or self._push_seen(member, commit, pieces[0])
+            ),
             committed=lambda path: tree_entry(
                 self.place.odb, commit_tree(self.place.odb, self._value(self.now_id, member).commit), path
             ),
@@ -351,6 +354,18 @@ class Planner:
             old = self._value(before, member).refs.get(ref)
             if old is None or not self._is_ancestor(commit, old):
                 return True
+        return False
+
+    def _push_seen(self, member: MemberPlace, commit: bytes, since: Piece) -> bool:
+        """Whether a branch held a commit when a call since then was seen to push: by URL or to a fork no ref tells (redteam C7)."""
+        for operation in OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0).walk():
+            if operation.record.pushed:
+                value = self._value(operation.tree, member)
+                tips = {value.commit, *(tip for ref, tip in value.refs.items() if ref.startswith(b"refs/heads/"))}
+                if any(tip and self._is_ancestor(commit, tip) for tip in tips):
+                    return True
+            if operation.id == since.operation:
+                break
         return False
 
     def _branch_rule(self, pieces: Sequence[Piece]) -> Callable[[bytes, PathState], str | None]:

@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safety.plumbing.renames import put_in_place
 from safety.store.attribution import OpenCall
 
+_RESULTS = ".results"
 REMEMBERED_CALLS = 200
+MOST_OF_A_RESULT = 32_000  # bytes
+MOST_RESULTS = 8 << 20  # bytes of one turn; past that it begins anew, as nobody waits for results so old
 
 
 @dataclass
@@ -40,6 +44,7 @@ class SessionState:
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
     ``checks``: what they said, and how often.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
+    ``touched``: the folders of files that its calls of this turn named.
     ``told``: what the user is told once in a conversation and has been told.
     """
 
@@ -59,6 +64,7 @@ class SessionState:
     checks: dict[str, Any] = field(default_factory=dict)
     instructions: dict[str, Any] = field(default_factory=dict)
     taint: str = ""
+    touched: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
     def open_calls(self) -> list[OpenCall]:
@@ -80,14 +86,25 @@ class SessionState:
             del self.done[next(iter(self.done))]
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What a call came to, before any handler saw it. ``result`` is what the tool gave or failed with: of ``bytes`` the first 32 kB."""
+
+    call_id: str
+    digest: str
+    status: str
+    result: str
+    bytes: int
+
+
 class Sessions:
-    """The session files of one workspace."""
+    """The session files of one workspace. Beside a session's state lie the results of its open turn, a line each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, session: str) -> Path:
-        return self.folder / (hashlib.sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16] + ".json")
+        return self.folder / (hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:16] + ".json")
 
     def load(self, session: str) -> SessionState:
         return _load(self.path(session)) or SessionState(session)
@@ -97,10 +114,51 @@ class Sessions:
         path = self.path(state.session)
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(state, default=vars, ensure_ascii=True), encoding="ascii")
-        os.replace(temporary, path)
+        put_in_place(temporary, path)
+
+    def keep_result(self, session: str, call_id: str, digest: str, status: str, result: str) -> None:
+        """Puts on disk what a call came to. Appended, not replaced: a crash in the middle costs this line and no other."""
+        data = result.encode("utf-8", "surrogatepass")  # JSON can say what no text can hold
+        text = data[:MOST_OF_A_RESULT].decode("utf-8", "ignore") if len(data) > MOST_OF_A_RESULT else result
+        line = json.dumps(vars(Finished(call_id, digest, status, text, len(data))), ensure_ascii=True).encode("ascii")
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        fd = os.open(self._results(session), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size > MOST_RESULTS:
+                os.ftruncate(fd, 0)
+            os.write(fd, b"\n" + line + b"\n")  # the line before may have no end
+        finally:
+            os.close(fd)
+
+    def results(self, session: str) -> dict[str, Finished]:
+        """The calls of the session's newest turn whose POST was heard, by id, oldest first."""
+        try:
+            lines = self._results(session).read_bytes().splitlines()
+        except OSError:
+            return {}
+        found: dict[str, Finished] = {}
+        for line in lines:
+            try:
+                one = Finished(**json.loads(line))
+            except (ValueError, TypeError):
+                continue
+            found[one.call_id] = one
+        return found
+
+    def drop_results(self, session: str) -> None:
+        self._results(session).unlink(missing_ok=True)
+
+    def drop_all_results(self) -> None:
+        """Forgets what tools gave back, in every session: it may hold what is to be purged."""
+        for path in self.folder.glob(f"*{_RESULTS}"):
+            path.unlink(missing_ok=True)
+
+    def _results(self, session: str) -> Path:
+        return self.path(session).with_suffix(_RESULTS)
 
     def drop(self, session: str) -> None:
         self.path(session).unlink(missing_ok=True)
+        self.drop_results(session)
 
     def drop_older_than(self, heard_ms: int) -> None:
         """Forgets conversations that were not heard of since."""

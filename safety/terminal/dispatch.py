@@ -92,7 +92,7 @@ def _answer(verb: Verb, args: Any, cwd: bytes, environ: Mapping[str, str], windo
         command = import_module(f"safety.commands.{verb.name}").run
         report: r.Report = command(session, args)
         for notice in session.take_notices():
-            window.note(notice)
+            window.note(notice.removeprefix("git-safety: "))
         while isinstance(report, r.Ask | r.Choose) and (answer := window.answer(report)) is not None:
             if not answer:
                 return r.TextReport(lines=("Nothing was changed.",), root=report.root, exit_code=4)

@@ -50,19 +50,58 @@ agent did not name. The store is on the same disk under the same user: it is no 
 `run` gives the command's own code (128 + n for a signal). 125: git-safety itself failed before the start, which happens only with
 `fail_closed`; 126 and 127 as in a shell. A dry run gives 0, 3 or 4 by the same rule.""",
     ),
+    "checks": (
+        "The repository's checks, and commits of the agent's work",
+        """\
+git safety trust              once, where a repository brings checks or hooks
+git safety commit --dry-run   what would be committed, and what not, each with its reason
+git safety commit             after its checks passed on the agent's files
+git safety show t14 --checks  what the checks of a turn wrote
+
+The first that is there runs: gate.command, prek, pre-commit, lefthook, the plain pre-commit hook. Named files only, nothing is
+stashed. At the end of each turn of an agent with a hook, in your settings:
+
+  {"autocommit": {"enabled": true}}    a commit for each turn that passed
+  {"gate": {"enabled": "on"}}          the checks alone
+
+A failure goes back to the agent, gate.max_attempts times at most. Undo of a turn takes its commit back as well.
+Not judged: what an agent commits itself; a command under `run`, until you commit.""",
+    ),
+    "trust": (
+        "What git safety trust allows, and when it ends",
+        """\
+Until you say `git safety trust`, a repository's checks and hooks do not run and its AGENTS.md reaches no model. Undo needs no
+trust. Given to the folder and to its checks, hooks and instruction files as they are:
+
+  a check or hook changed           ask again
+  instructions changed              trusted, unless something in them is suspicious
+  the agent changed a check         not trusted until your next message
+  another folder or another origin  ask again
+
+git safety trust --list, git safety untrust. What a check itself starts (./test.sh) is not looked at.
+trust.default in your own settings decides for all others: ask, trusted, untrusted.""",
+    ),
     "settings": (
-        "Where settings are, and the common ones",
+        "Where settings are, and all of them",
         """\
 Yours:          ~/.config/git-safety/settings.json ($XDG_CONFIG_HOME, $GIT_SAFETY_CONFIG)
-The project's:  .git-safety.json, which may only make things stricter
+The project's:  .git-safety.json, which may only make things stricter, and names no commands
 
   {"snapshots": {"max_file_mib": 64}, "store": {"keep_days": 14}, "ui": {"pager": "never"}}
 
-snapshots.max_file_mib 32, .max_call_mib 256, .ignored_max_kib 256, .skip_dirs
+snapshots.max_file_mib 32, .max_call_mib 256, .ignored_max_kib 256, .deadline_s 10, .skip_dirs
 store.max_mib 2048, .min_free_percent 5, .keep_days 30
 store.keep_operations 2000   the newest so many do not go for their age, only for room
-run.quiet_s 10
 fail_closed false            true: nothing runs that could not be recorded first
+run.quiet_s 10, watch.enabled auto
+gate.enabled auto            on, off; .backend auto, .command, .timeout_s 120, .max_attempts 3, .preexisting warn,
+                             .skip, .allow_partial false, .max_message_chars 6000
+autocommit.enabled false     .trailer assisted-by, .protected_branches warn, .detached notice, .sign user,
+                             .submodules false, .message_command
+trust.default ask            trusted, untrusted
+agents_md.enabled auto       on, off; .names, .event_max_kb 12, .session_max_kb 32, .walk_above_root false
+screening.invisible true, screening.phrases false
+hooks, hook_options, plugins
 ui.color auto, ui.pager auto""",
     ),
     "environment": (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,10 +34,8 @@ def touches(data: ToolExecutePreData, session: Session) -> Iterator[Message]:
     """A file that a tool is about to change may lie under rules that the model has not seen."""
     call: Call = data.tool_use
     folders = dict.fromkeys(os.path.dirname(path) for path in call.paths or ())
-    for folder in list(folders)[:MOST_FOLDERS]:
-        if folder not in session.told_folders and os.path.isdir(folder):
-            session.told_folders.add(folder)
-            yield from _tell(session, folder, "file_touched")
+    for folder in session.first_touch([folder for folder in folders if os.path.isdir(folder)][:MOST_FOLDERS]):
+        yield from _tell(session, folder, "file_touched")
 
 
 def turn_opens(session: Session) -> Iterator[Message]:
@@ -73,9 +70,9 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
         settings,
         root=root,
         trusted=not session.distrust(root or cwd),
-        boundary=partial(secrets.token_hex, 4),
+        boundary=lambda: os.urandom(4).hex(),
         user_file=user_file if os.path.isfile(user_file) else None,
-        agent_changed=session.agent_changed(),
+        agent_changed=session.agent_changed,
         ignored=partial(_ignored, session, root) if root is not None else None,
         home=os.fsencode(home) if home else None,
         turn=str(state.turn),
@@ -89,7 +86,8 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
 
 def _ignored(session: Session, root: bytes, folders: Sequence[bytes]) -> Collection[bytes]:
     """Those of some folders of a repository that git ignores."""
-    done = session.place.git.user(root, ["check-ignore", "-z", "--stdin"], input=b"\0".join(folders), check=False)
+    env = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses the other value
+    done = session.place.git.user(root, ["check-ignore", "-z", "--stdin"], input=b"\0".join(folders), check=False, extra_env=env)
     return frozenset(done.stdout.split(b"\0")) if done.returncode == 0 else frozenset()
 
 

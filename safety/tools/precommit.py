@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from safety.hooks import priorities
 from safety.hooks.answers import StopPropagation
 from safety.hooks.events import HookType
+from safety.hooks.message import Message
 from safety.session import Session
 from safety.tools.spec import HookSpec, ToolSpec
 from safety.types import Decision
@@ -19,15 +20,21 @@ def turn_opens(session: Session) -> None:
     session.renew_trust()
 
 
-def turn_ends(session: Session) -> Iterator[Decision | StopPropagation]:
+def turn_ends(session: Session) -> Iterator[Message | Decision | StopPropagation]:
     settings = session.settings
     wanted = settings.gate_enabled == "on" or (settings.gate_enabled == "auto" and settings.autocommit_enabled)
     if session.is_run or not wanted:
         return
     from safety.commands.check import judge  # loaded when a turn ends, not for each event
 
-    verdict = judge(session, session.id)
+    try:
+        verdict = judge(session, session.id)
+    except Exception as fault:  # noqa: BLE001 - a fault of ours stops the commit, and is not sent to the model as one of its code
+        session.notices.append(f"git-safety: the checks could not be run, nothing is committed: {type(fault).__name__}: {fault}")
+        yield StopPropagation()
+        return
     session.notices.extend(f"git-safety: {text.removeprefix('git-safety: ')}" for text in verdict.notices)
+    yield from (Message("system", text) for text in verdict.messages)
     if verdict.feedback:
         yield Decision("deny", verdict.feedback)
     if verdict.blocks:

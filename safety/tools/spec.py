@@ -105,9 +105,7 @@ class ToolUse:
         try:
             with in_session(session):
                 decision = session.pre(self.call)
-                given = (
-                    dict(decision.input) if decision.action == "edit" and decision.input is not None else dict(self.call.input)
-                )
+                given = dict(self.call.input if decision.input is None else decision.input)
                 asked = decision.action == "ask"
                 if decision.action == "deny" or (asked and not (confirm is not None and confirm(self, decision.reason))):
                     session.post(self.call, None, decision.reason)

@@ -2,7 +2,8 @@
 
 A fenced ``console`` block below ``<!-- run: NAME -->`` is run: lines after ``$ `` by bash, all blocks of one NAME in a file one
 after the other in one empty folder. What follows a command is its whole output; ``...`` stands for anything, and alone on a line
-for any number of lines. With ``<!-- run: NAME whole -->`` only the first line is a command.
+for any number of lines. With ``<!-- run: NAME whole -->`` only the first line is a command. A fenced block below
+``<!-- file: NAME PATH -->`` is written to that path (from that folder, ``~/`` is the home) when the story comes to it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(
     r"<!-- run: (?P<name>[\w-]+)(?P<whole> whole)? -->\n+```console\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
 )
+_FILE = re.compile(r"<!-- file: (?P<name>[\w-]+) (?P<path>\S+) -->\n+```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 
@@ -34,11 +36,24 @@ class Example:
     shown: str
 
 
-def examples(page: Path) -> dict[str, list[Example]]:
+@dataclass(frozen=True)
+class File:
+    """A file that the page shows."""
+
+    path: str
+    text: str
+
+
+def examples(page: Path) -> dict[str, list[Example | File]]:
     """The page's examples by the name of their story."""
-    found: dict[str, list[Example]] = {}
-    for block in _BLOCK.finditer(page.read_text()):
-        found.setdefault(block["name"], []).extend(_commands(block["text"], bool(block["whole"])))
+    text = page.read_text()
+    found: dict[str, list[Example | File]] = {}
+    for block in sorted((*_BLOCK.finditer(text), *_FILE.finditer(text)), key=re.Match.start):
+        steps = found.setdefault(block["name"], [])
+        if block.re is _FILE:
+            steps.append(File(block["path"], block["text"]))
+        else:
+            steps.extend(_commands(block["text"], bool(block["whole"])))
     return found
 
 
@@ -64,6 +79,11 @@ def test_examples_do_what_they_show(page: Path, name: str, tmp_path: Path) -> No
     folder = tmp_path / "project"
     folder.mkdir()
     for example in examples(page)[name]:
+        if isinstance(example, File):
+            file = folder / example.path.replace("~", env["HOME"])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(example.text)
+            continue
         done = subprocess.run(
             ["bash", "-c", example.command],
             cwd=folder,
@@ -116,5 +136,12 @@ def test_every_topic_is_a_real_setting() -> None:
     """The settings that the pages name are those that are read."""
     from safety.runtime.config import Settings
 
-    names = {name for page in PAGES for name in re.findall(r"`((?:snapshots|store|run|ui)\.[a-z_]+)`", page.read_text())}
+    names = {
+        name
+        for page in PAGES
+        for name in re.findall(
+            r"`((?:snapshots|store|run|ui|gate|autocommit|trust(?!\.json)|agents_md|screening|watch|daemon)\.[a-z_]+)`",
+            page.read_text(),
+        )
+    }
     assert {name.replace(".", "_") for name in names} <= set(Settings.__dataclass_fields__)

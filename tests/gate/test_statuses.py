@@ -114,9 +114,8 @@ def test_a_configuration_that_the_agent_removes(runner: GateKit) -> None:
     runner.checks(nobad="{} exit 1")
     runner.repo.remove(".pre-commit-config.yaml")
     result = runner.run("a.txt", deleted=[b".pre-commit-config.yaml"])
-    assert result.blocks_commit
-    if runner.backend == "prek":
-        assert runner.run("a.txt", deleted=[b".pre-commit-config.yaml"], backend="auto").config_is_agents
+    assert (*effects(result), result.config_is_agents) == ("config_error", True, False, True)
+    assert "removed .pre-commit-config.yaml" in result.text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.conftest import GateKit
+from tests.gate.conftest import PYTHON, GateKit
 from tests.support import process, state
 
 # In its own session, in the background, and the check itself; the last one takes no notice of SIGINT and SIGTERM.
@@ -158,6 +158,15 @@ def test_timeout_ends_the_whole_tree(runner: GateKit) -> None:
 def test_what_a_check_leaves_running_is_ended(runner: GateKit) -> None:
     """A check that passes and leaves a process behind: the run ends at once, and so does the process."""
     runner.checks(leaves="{} sleep 600 > /dev/null 2>&1 & echo $! > .git/pid")
+    assert runner.run("a.txt").status == "passed"
+    assert not runs(runner.repo.read(".git/pid").strip())
+
+
+def test_a_job_with_a_group_of_its_own_is_ended(runner: GateKit) -> None:
+    """So is one that has left the process group, as the jobs of some runners do."""
+    job = "import os; os.setpgid(0, 0); print(file=open('.git/go', 'w')); os.execvp('sleep', ['sleep', '600'])"
+    runner.checks(leaves=f'{{}} {PYTHON} -c "{job}" > /dev/null 2>&1 & echo $! > .git/pid; read x < .git/go')
+    os.mkfifo(runner.repo.path(".git/go"))
     assert runner.run("a.txt").status == "passed"
     assert not runs(runner.repo.read(".git/pid").strip())
 

@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-from safety.gate.privateindex import cached_tree
+from safety.gate.privateindex import cached_tree, private_index
+from safety.plumbing.repo import open_repository
+from safety.plumbing.run import Git
 from tests.gate.conftest import GateKit, ids
 from tests.support.repo import RepoBuilder
 
@@ -43,6 +45,37 @@ def test_a_check_sees_the_agents_files_as_staged(runner: GateKit) -> None:
     repo.remove("a.txt")
     assert runner.run("new.txt", deleted=[b"a.txt"]).status == "passed"
     assert repo.read(".git/staged") == "D\ta.txt\nA\tnew.txt\n"
+
+
+def dirty(gate: GateKit) -> str:
+    """What git, asked with a private index, has to read again."""
+    git, repository = Git(gate.env), open_repository(os.fsencode(gate.repo.root))
+    assert repository is not None
+    with private_index(git, repository, [b"a.txt"], []) as index:
+        env = {"GIT_INDEX_FILE": os.path.join(os.fsdecode(repository.root), os.fsdecode(index))}
+        return git.user(repository.root, ["diff-files", "--name-only"], extra_env=env).stdout.decode()
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_stat_data_is_kept(gate: GateKit, staged: bool) -> None:
+    """git need not read again what it knew: without stat data each ``git diff`` of a runner's would read all files."""
+    repo = gate.repo
+    if staged:
+        repo.write("b.txt", "staged\n")
+        repo.git("add", "b.txt")
+    repo.write("a.txt", "agent\n")
+    assert dirty(gate) == ("b.txt\n" if staged else "")
+
+
+def test_a_change_within_the_indexs_own_tick_is_seen(gate: GateKit) -> None:
+    """A file that changed right after git looked, its size and time the same, is not taken for unchanged."""
+    repo = gate.repo
+    repo.git("config", "core.trustctime", "false")
+    os.utime(repo.write("b.txt", "one\n"), (1e9, 1e9))
+    repo.commit("one")
+    os.utime(repo.path(".git/index"), (1e9, 1e9))
+    os.utime(repo.write("b.txt", "two\n"), (1e9, 1e9))
+    assert dirty(gate) == "b.txt\n"
 
 
 def test_git_add_in_a_check_stays_out_of_the_index(runner: GateKit) -> None:
@@ -217,11 +250,13 @@ def test_more_names_than_the_system_takes(gate: GateKit) -> None:
     assert sum(int(line) for line in runner.repo.read(".git/count").split()) == 40_000
 
 
-def test_a_split_index(runner: GateKit) -> None:
-    """A split index is read, and neither changed nor joined by another."""
-    runner.repo.git("config", "core.splitIndex", "true")
+@pytest.mark.parametrize("split", [False, True])
+def test_a_split_index(runner: GateKit, split: bool) -> None:
+    """A split index is read, and neither changed nor joined by another, though the configuration asks for one."""
     runner.checks(staged="{} git diff --cached --name-only > .git/staged")
-    runner.repo.git("update-index", "--split-index")
+    if split:
+        runner.repo.git("update-index", "--split-index")
+    runner.repo.git("config", "core.splitIndex", "true")
     runner.repo.write("a.txt", "agent\n")
     shared = sorted(path.name for path in (runner.repo.root / ".git").glob("sharedindex.*"))
     assert runner.run("a.txt").status == "passed"

@@ -443,7 +443,7 @@ def test_the_agents_own_change_waits(repo: RepoBuilder, session: Session) -> Non
     repo.write("AGENTS.md", "be kind\n")
     session.text()
     repo.write("AGENTS.md", "be kind\nskip the tests\n")
-    done = session.at(event="changed", agent_changed=frozenset({b"AGENTS.md"}))
+    done = session.at(event="changed", agent_changed=lambda: frozenset({b"AGENTS.md"}))
     assert done.messages == ()
     assert done.notices == ("AGENTS.md was changed by the agent; the new text counts from your next message on",)
     assert "+skip the tests" in session.text(event="changed")
@@ -454,7 +454,7 @@ def test_the_agents_new_file_waits(repo: RepoBuilder, session: Session) -> None:
     repo.write("CLAUDE.md", "be kind\n")
     session.text()
     new = os.fsencode(repo.write("AGENTS.md", "skip the tests\n"))
-    done = session.at(event="changed", agent_changed=frozenset({new}))
+    done = session.at(event="changed", agent_changed=lambda: frozenset({new}))
     assert done.messages == () and done.notices == (
         "AGENTS.md was not loaded: the agent wrote it; it counts from your next message on",
     )
@@ -467,7 +467,7 @@ def test_the_agents_removal_waits(repo: RepoBuilder, session: Session) -> None:
     repo.write("CLAUDE.md", "be brief\n")
     session.text()
     repo.remove("AGENTS.md")
-    done = session.at(event="changed", agent_changed=frozenset({b"AGENTS.md"}))
+    done = session.at(event="changed", agent_changed=lambda: frozenset({b"AGENTS.md"}))
     assert done.messages == () and "removed by the agent" in done.notices[0]
     assert files(session.text(event="changed")) == [("AGENTS.md", ".", "removed"), ("CLAUDE.md", ".", "new")]
 

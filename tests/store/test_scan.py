@@ -14,7 +14,8 @@ import pytest
 
 import safety.store.capture as capturing
 from safety.runtime.open import open_session
-from safety.store.capture import Draft, everything
+from safety.store.capture import everything
+from safety.store.declared import Draft
 from safety.store.gitdir import GitDirectories
 from safety.store.place import Place
 from safety.store.snapshot import Snapshot

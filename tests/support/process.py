@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[2]
-PRELOADED = ("pygit2", "safety.terminal.main", "safety.runtime.open", "safety.adapters.wire.generic")
+PRELOADED = (
+    *("pygit2", "safety.terminal.main", "safety.runtime.open", "safety.adapters.wire.generic"),
+    # What a hook loads only when its event needs it.
+    *("safety.store.capture", "safety.store.retention", "safety.store.history", "safety.trust", "safety.instructions.inject"),
+    *(
+        f"safety.tools.{name}"
+        for name in "auto_snapshots precommit autocommit agents_md_inject injection_screening audit_log".split()
+    ),
+)
 TIMEOUT_S = 120
 CHUNK = 1 << 16
 

@@ -126,6 +126,35 @@ def test_pushed_commit_stays(repo: RepoBuilder) -> None:
     assert "revert" in done.out
 
 
+@pytest.mark.parametrize("script", ["git push -q ../remote HEAD:main", "cd . && git -c a.b=c push --force ../remote main"])
+def test_commit_pushed_by_url_stays(repo: RepoBuilder, script: str) -> None:
+    """No remote-tracking ref tells of a push by URL; the command that pushed does. Rule: a push seen."""
+    repo.sh("git init -q --bare ../remote")
+    with repo.turn():
+        for command in ("echo agent >b.txt; git commit -qam agent", script):
+            with repo.call(command):
+                repo.sh(command)
+    head = repo.head()
+
+    done = repo.undo(code=3)
+
+    assert repo.head() == head and "revert" in done.out
+
+
+@pytest.mark.parametrize("script", ["git push --dry-run ../remote main", "echo git pushes", "git stash push"])
+def test_what_is_no_push_keeps_nothing(repo: RepoBuilder, script: str) -> None:
+    """A dry run, or a text that only sounds like it, is no push."""
+    repo.sh("git init -q --bare ../remote")
+    base = repo.head()
+    with repo.turn():
+        for command in ("echo agent >b.txt; git commit -qam agent", script):
+            with repo.call(command):
+                repo.sh(command)
+
+    repo.undo()
+    assert repo.head() == base
+
+
 def test_users_fetch_during_the_call_stays(repo: RepoBuilder) -> None:
     """Remote-tracking refs are never the agent's. Rule: never undone: refs/remotes, FETCH_HEAD, shallow."""
     repo.sh(
@@ -277,6 +306,20 @@ def test_users_stash_above_the_agents_stays(repo: RepoBuilder) -> None:
 
     assert repo.git("stash", "list", "--format=%H") == users
     assert repo.read("a.txt") == "wip\n"
+
+
+def test_stash_on_top_of_an_expired_list(repo: RepoBuilder) -> None:
+    """A list whose log has expired left refs/stash alone; it is there again when the agent's entry is gone, and redo brings that back."""
+    repo.sh("echo old >>a.txt; git stash -q; git reflog expire --expire=now refs/stash; echo wip >>a.txt")
+    before = repo.picture()
+    assert repo.git("stash", "list") == "" and repo.git("rev-parse", "refs/stash")
+    repo.agent_runs("git stash -q")
+    after = repo.picture()
+
+    repo.undo()
+    repo.assert_is(before)
+    repo.redo()
+    repo.assert_is(after)
 
 
 def test_agent_stashed_and_user_popped(repo: RepoBuilder) -> None:

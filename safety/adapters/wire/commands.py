@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from safety.commands.report import Ask, LogReport, PathLine, Report, TextReport, UndoReport, summary
 from safety.faults import SafetyError
 from safety.session import Session
-from safety.tools.bundles import commands_of, load
 from safety.tools.spec import in_session
 
 SHOWN_LINES = 20
@@ -28,7 +27,7 @@ def carry_out(session: Session, prompt: str) -> Done | None:
     """Does what the prompt says, if it is a command of ours; else None. A command that failed tells why."""
     words = prompt.split()
     name = words[0][1:] if words and words[0].startswith("/") else ""
-    known = commands_of(load())
+    known = session.commands
     if name in _LATER:
         return Done((f"git-safety: /{name} does not exist yet; there are {', '.join('/' + one for one in sorted(known))}",))
     if name not in known:

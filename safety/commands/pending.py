@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from safety.commit.delta import ignored_paths
 from safety.plumbing.diff import hunks, is_binary, split_lines
 from safety.plumbing.merge import merge_text, merge_trivial
 from safety.session import Session, is_one_conversation
 from safety.store.attribution import undone_turns
 from safety.store.history import pieces, turns
+from safety.store.members import is_repository, member_place
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot
 from safety.types import Absent, PathState, Present, Unknown
 
 ONE_TURN = "one-turn"  # the status of a commit's record that holds one turn, where others may still wait
+UNHELD = ("too-large", "call-budget", "changed-while-reading")  # of files that git may well track
+NOT_HELD = "no snapshot holds it"
 LOOK_BACK = 50  # turns; what is older than that is not committed by itself
 
 
@@ -50,7 +54,7 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
 
     With ``turn`` only that turn's. ``now`` is a snapshot of this moment.
     """
-    if not (members := list(now.members())):
+    if not (members := _members(session, now)):
         return []
     found: dict[bytes, Pending] = {}
     waiting: list[tuple[int, list[Piece]]] = []
@@ -75,7 +79,7 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
             member = _member_of(path, members)
             if member is None or (not turn and commits is not None and commits.hold(piece.operation, member, number)):
                 continue
-            if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, now):
+            if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, after, now):
                 continue
             inside = path[len(member) + 1 :] if member else path
             place = found.setdefault(member, Pending(member, _root(session, member)))
@@ -124,6 +128,13 @@ def _commits(session: Session, conversation: str, members: Collection[bytes]) ->
     return _Commits(newer, whole, single)
 
 
+def _members(session: Session, now: Snapshot) -> frozenset[bytes]:
+    """The repositories in which something can be committed; the workspace's own also before it has an index."""
+    root = member_place(now, session.root, b"")
+    own = {b""} if root is not None and is_repository(now, root) else set()
+    return frozenset({*now.members(), *own})
+
+
 def _member_of(path: bytes, members: Iterable[bytes]) -> bytes | None:
     """The innermost repository that holds a path; None where there is none."""
     holding = [member for member in members if not member or path.startswith(member + b"/")]
@@ -138,9 +149,12 @@ def _is_content(state: PathState) -> bool:
     return isinstance(state, Unknown) or (isinstance(state, Present) and state.kind != "dir")
 
 
-def _is_for_git(path: bytes, before: Snapshot, now: Snapshot) -> bool:
+def _is_for_git(path: bytes, before: Snapshot, after: Snapshot, now: Snapshot) -> bool:
     """Whether git looks at the path at all: what is ignored is in another area than what is tracked or could be."""
-    return now.area(path) == "work" or (isinstance(now.state(path), Absent) and before.area(path) == "work")
+    state = now.state(path)
+    if isinstance(state, Unknown):
+        return state.reason in UNHELD
+    return now.area(path) == "work" or (isinstance(state, Absent) and "work" in (before.area(path), after.area(path)))
 
 
 def _leave_out_what_changed_since(session: Session, place: Pending, now: Snapshot) -> None:
@@ -152,9 +166,13 @@ def _leave_out_what_changed_since(session: Session, place: Pending, now: Snapsho
         if isinstance(state, Unknown) or any(
             isinstance(side, Unknown) for s in place.steps if s.path == path for side in (s.before, s.after)
         ):
-            gone[path] = "no snapshot holds it"
+            gone[path] = NOT_HELD
         elif state != step.after and not _still_there(session, step, state):
             gone[path] = "you have changed the agent's lines since"
+    unheld = [path for path, why in gone.items() if why == NOT_HELD]
+    for path in ignored_paths(session.place.git, place.root, unheld):
+        del gone[path]
+        place.steps[:] = [step for step in place.steps if step.path != path]
     place.left_out += sorted(gone.items())
     place.steps[:] = [step for step in place.steps if step.path not in gone]
 

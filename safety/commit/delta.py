@@ -32,6 +32,7 @@ REASONS: Mapping[str, str] = {
     "hidden": "git was told to overlook this file (skip-worktree or assume-unchanged)",
     "taken-back": "it is again as it was before the agent",
     "yours": "you changed it before, and the agent deleted it or made it something else",
+    "renamed": "it is a file of yours under a new name, with what you have not committed yet",
     "new": "it is a new file of yours that you have not committed yet",
     "gone": "you deleted it",
     "overlap": "your changes are on the same or on neighbouring lines",
@@ -67,7 +68,7 @@ def compute_delta(git: Git, objects: Objects, state: State, request: Request, tr
         for path, parts in by_path(request.steps).items()
         if _may_commit(delta, request, objects, staging, path, parts)
     }
-    for path in _ignored(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
+    for path in ignored_paths(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
         del steps[path]
     sides = [(path, side) for path, parts in steps.items() for part in parts for side in part if side is not None]
     plain = [content for content in sides if content[1].mode != GITLINK]
@@ -79,11 +80,24 @@ def compute_delta(git: Git, objects: Objects, state: State, request: Request, tr
             news[path] = maker.result(path, parts)
         except _Conflict as conflict:
             delta.leave(path, str(conflict))
+    for path in () if request.include_mine else _users_under_new_names(objects, tree, delta, steps):
+        if news.pop(path, None) is not None:
+            delta.leave(path, "renamed")
     maker.write()
     news = {path: new for path, new in news.items() if new != objects.entry(tree, path)}
     changes = _staged(git, objects, staging, request, news, maker.agents, delta)
     delta.tree, delta.changes = _built(objects, tree, changes, delta)
     return delta
+
+
+def _users_under_new_names(objects: Objects, tree: str, delta: Delta, steps: Mapping[bytes, Sequence[Part]]) -> list[bytes]:
+    """New paths with the very content of one that the agent removed and that the user had changed, or never committed."""
+    left = {
+        parts[-1][0].data
+        for path, parts in steps.items()
+        if parts[-1][0] and parts[-1][1] is None and (path in delta.left_out or objects.entry(tree, path) is None)
+    }
+    return [path for path, parts in steps.items() if parts[0][0] is None and parts[0][1] and parts[0][1].data in left]
 
 
 def by_path(steps: Iterable[Step]) -> dict[bytes, list[Part]]:
@@ -170,7 +184,7 @@ def _is_new(objects: Objects, staging: Staging, tree: str, path: bytes) -> bool:
     return objects.entry(tree, path) is None and path not in staging.paths
 
 
-def _ignored(git: Git, root: bytes, paths: Sequence[bytes]) -> set[bytes]:
+def ignored_paths(git: Git, root: bytes, paths: Sequence[bytes]) -> set[bytes]:
     """Those of these untracked paths that git ignores; they are nobody's to commit, and nothing is said of them."""
     if not paths:
         return set()

@@ -104,8 +104,11 @@ def waiting_command(repo: RepoBuilder, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=[one.name for one in SIGNALS])
-@pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
-@pytest.mark.parametrize("where", [waiting_check, waiting_hook, waiting_command], ids=["check", "hook", "command"])
+@pytest.mark.parametrize(
+    ("where", "group"),
+    [(waiting_check, False), (waiting_check, True), (waiting_hook, False), (waiting_command, False)],
+    ids=["check", "check, whole group", "hook", "command"],
+)
 def test_signal_in_the_middle(
     repo: RepoBuilder, outside: Path, where: Callable[[RepoBuilder, Path], None], group: bool, number: signal.Signals
 ) -> None:

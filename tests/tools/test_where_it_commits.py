@@ -64,6 +64,27 @@ def test_unborn_head(empty_repo: RepoBuilder) -> None:
     empty_repo.assert_is(before)
 
 
+def test_first_file_of_all(empty_repo: RepoBuilder) -> None:
+    """In a repository where nothing was ever staged the agent's file is the first commit."""
+    settings(empty_repo)
+    turn(empty_repo, "new.txt")
+    assert files_of(empty_repo) == ["new.txt"] and empty_repo.status() == ""
+    empty_repo.undo()
+    assert empty_repo.git("rev-parse", "-q", "--verify", "HEAD", check=False) == "" and not empty_repo.exists("new.txt")
+
+
+def test_file_that_no_snapshot_holds(repo: RepoBuilder) -> None:
+    """A file over the limit is not committed, and that is said; one that git ignores is not spoken of."""
+    settings(repo, snapshots={"max_file_mib": 1})
+    starts(repo)
+    with repo.call():
+        repo.write("big.bin", b"x" * (2 << 20))
+        repo.write("cache/big.bin", b"x" * (2 << 20))
+        repo.write("a.txt", "agent\n")
+    said = ends(repo)
+    assert "not committed: big.bin, no snapshot holds it" in said and "cache" not in said and files_of(repo) == ["a.txt"]
+
+
 @pytest.mark.parametrize("state", ["merge", "rebase", "cherry-pick", "bisect"])
 def test_something_in_progress(repo: RepoBuilder, state: str) -> None:
     """In the middle of a merge and its like nothing is committed, and nothing of that state changes."""

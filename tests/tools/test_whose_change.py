@@ -309,3 +309,35 @@ def test_user_committed_beside_unfinished_lines(repo: RepoBuilder) -> None:
         repo.replace("a.txt", "first 1\n", "second 1\n")
     repo.must("commit")
     assert patch_of(repo, "HEAD~1", "HEAD") == ["-first 1", "+second 1"] and patch_of(repo) == ["-line 9", "+user 9"]
+
+
+def test_renamed_with_unfinished_lines(repo: RepoBuilder) -> None:
+    """The agent renames a file that the user has changed and not committed: neither half is committed, other renames are."""
+    settings(repo)
+    repo.commit("more", c_txt="c\n")
+    with repo.user():
+        repo.replace("a.txt", "line 5\n", "user 5\n")
+    starts(repo)
+    with repo.call():
+        repo.mkdir("moved")
+        for name in ("a.txt", "c.txt"):
+            repo.path(name).rename(repo.path("moved/" + name))
+    said = ends(repo)
+    assert files_of(repo) == ["moved/c.txt"]
+    assert "not committed: a.txt" in said and "not committed: moved/a.txt" in said
+    assert sorted(repo.status().split("\n")) == [" D a.txt", "?? moved/a.txt"]
+
+
+def test_users_new_file_renamed(repo: RepoBuilder) -> None:
+    """A file that the user has never committed does not get in under the name that the agent gave it; a file of its own does."""
+    settings(repo)
+    with repo.user():
+        repo.write("mine", "the user's\n")
+    starts(repo)
+    edit(repo, "draft", "the agent's\n")
+    with repo.call():
+        repo.path("mine").rename(repo.path("theirs"))
+        repo.path("draft").rename(repo.path("final"))
+    said = ends(repo)
+    assert "not committed: theirs" in said
+    assert files_of(repo) == ["final"] and repo.status() == "?? theirs", said

@@ -13,7 +13,7 @@ from safety.policy.options import read_options
 from safety.policy.words import Word
 
 if TYPE_CHECKING:
-    from safety.policy.shell import Shell
+    from safety.policy.process import Shell
 
 DECLARING = frozenset("export declare typeset local readonly".split())
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -127,7 +127,7 @@ def _printf(shell: Shell, name: str, call: Call) -> Output | None:
     return None
 
 
-BUILTINS: Mapping[str, Callable[["Shell", str, Call], Output | None]] = {
+BUILTINS: Mapping[str, Callable[[Shell, str, Call], Output | None]] = {
     **dict.fromkeys(("cd", "pushd", "popd", "chdir"), _cd),
     "unset": _unset,
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts"), _read),

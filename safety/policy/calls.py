@@ -9,6 +9,7 @@ from safety.policy.expand import Output
 from safety.policy.words import Command, Redirect, Word
 
 EMPTY = Output("")
+MAX_OUTPUT = 1_000_000
 # Programs whose output, or whose file, is somebody else's.
 NETWORK = frozenset("curl wget wget2 aria2c http https xh nc ncat netcat socat fetch lynx w3m ssh sftp scp ftp telnet".split())
 
@@ -36,3 +37,18 @@ class Call(NamedTuple):
     fed_by: Command | None = None
     runs_download: bool = False
     plain: bool = False  # functions do not count
+
+
+def joined(first: Output, second: Output) -> Output:
+    """What both write, one after the other."""
+    if first is EMPTY:
+        return second
+    if second is EMPTY:
+        return first
+    text = first.text + second.text if first.text is not None and second.text is not None else None
+    return Output(text if text is None or len(text) <= MAX_OUTPUT else None, fetched(first.by, second.by))
+
+
+def fetched(first: str, second: str) -> str:
+    """The maker to remember of two: one that fetches stays."""
+    return first if first in NETWORK or not second else second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _VERBS = (
     "add clear close compare complete connect convert convertfrom convertto copy debug disable disconnect enable enter exit expand "
@@ -11,26 +12,27 @@ _VERBS = (
     "show sort split start stop submit suspend sync test trace unblock uninstall unlock unpublish unregister update use wait watch where "
     "write"
 )
-_CMDLET = rf"(?:{_VERBS.replace(' ', '|')})-[a-z]{{3,}}"
-_START = r"(?:^|[;|\n({]|&&|\|\|)[ \t]*"
-# A cmdlet's second half starts with a capital, as people write them; in small letters it needs a parameter of PowerShell's beside it.
-_POWERSHELL = re.compile(
-    rf"{_START}(?-i:(?:[A-Z][a-z]+)-(?:[A-Z][A-Za-z]+))(?=[\s|;)]|$)|{_START}\$(?:env:)?\w+\s+=\s|{_START}\$env:\w+\s*="
-    rf"|{_START}{_CMDLET}\s[^\n;|]{{0,200}}-(?:recurse|force|path|literalpath|erroraction|confirm|whatif)\b",
-    re.IGNORECASE,
+_CMDLET = re.compile(rf"(?:{_VERBS.replace(' ', '|')})-[a-z][a-z0-9]{{2,}}", re.IGNORECASE)
+_PARAMETER = re.compile(r"-(?:recurse|force|path|literalpath|erroraction|confirm|whatif)", re.IGNORECASE)
+_PROGRAMS = frozenset("del erase rd rmdir copy xcopy robocopy move dir format attrib".split())
+_SWITCH = re.compile(r"/[a-zA-Z](?::\S*)?")
+_MAYBE = re.compile(
+    rf"(?:{_VERBS.replace(' ', '|')})-[a-z]|\$(?:env:)?\w+\s*=|\b(?:{'|'.join(sorted(_PROGRAMS))})\s+(?:/|[a-z]:)", re.IGNORECASE
 )
-_CMD = re.compile(
-    rf"{_START}(?:del|erase|rd|rmdir|copy|xcopy|robocopy|move|dir|format|attrib)(?:\s+/[a-z]\b|\s+(?:[a-z]:)?\\\S*\s*$|\s+[a-z]:(?:\\|\s|$))",
-    re.IGNORECASE,
-)
-_KNOWN = re.compile(rf"{_CMDLET}", re.IGNORECASE)
 
 
-def foreign_shell(text: str) -> str:
-    """``powershell``, ``cmd``, or empty for text that a POSIX shell may read."""
-    if "-" not in text and "=" not in text and "/" not in text and "\\" not in text:
-        return ""
-    head = text[:20_000]
-    if (found := _POWERSHELL.search(head)) and ("$" in found[0] or _KNOWN.search(found[0])):
+def may_be_foreign(text: str) -> bool:
+    """Whether a look at the words is worth it."""
+    return ("-" in text or "=" in text or "/" in text or ":" in text) and _MAYBE.search(text, 0, 20_000) is not None
+
+
+def foreign_shell(words: Sequence[str]) -> str:
+    """``powershell`` or ``cmd`` for one command, its words as written, that only such a shell has; empty otherwise."""
+    first = words[0]
+    if first.startswith("$") and (first.lower().startswith("$env:") or words[1:2] == ["="]):
         return "powershell"
-    return "cmd" if ("\\" in head or "/" in head) and _CMD.search(head) else ""
+    # A cmdlet's second half starts with a capital, as people write it; in small letters it needs a parameter of PowerShell's beside it.
+    if _CMDLET.fullmatch(first) and (first.partition("-")[2][0].isupper() or any(_PARAMETER.fullmatch(word) for word in words)):
+        return "powershell"
+    drive = any(word[1:2] == ":" and word[0].isalpha() for word in words[1:])
+    return "cmd" if first.lower() in _PROGRAMS and (drive or any(_SWITCH.fullmatch(word) for word in words[1:])) else ""

@@ -15,7 +15,7 @@ from safety.policy.options import read_options
 from safety.policy.words import Word
 
 if TYPE_CHECKING:
-    from safety.policy.shell import Shell
+    from safety.policy.process import Shell
 
 _SILENT = frozenset(
     "true false : cd pushd popd export unset set shift alias trap mkdir touch chmod sleep rm test [ source .".split()
@@ -191,8 +191,10 @@ def _downloads(name: str, words: tuple[Word, ...]) -> list[str]:
     """The paths, as given, that a fetching command writes to."""
     if name == "curl":
         values = "AbcCdDeEFHhKmoPQrTtuUwxXyYz"
-        longs = ("--output=", "--output-dir=", "--remote-name", "--remote-name-all", "--header=", "--data=", "--user=", "--url=",
-                 "--request=", "--proxy=", "--max-time=", "--retry=", "--write-out=", "--user-agent=", "--cookie=", "--connect-timeout=")  # fmt: skip
+        longs = tuple(
+            "--output= --output-dir= --remote-name --remote-name-all --header= --data= --user= --url= --request= --proxy= --max-time= "
+            "--retry= --write-out= --user-agent= --cookie= --connect-timeout=".split()
+        )
         options = read_options(words, values, longs)
         folder = options.value("--output-dir")
         targets = [value.text for key, value in options.given if key in ("-o", "--output") and value and value.certain]

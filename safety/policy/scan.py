@@ -40,7 +40,8 @@ _WORDS: tuple[tuple[str, str], ...] = (
     ("helm uninstall", r"\bhelm\b[^\n;|&]{0,120}\b(?:uninstall|delete)\b"),
     ("docker prune", r"\b(?:docker|podman)\b[^\n;|&]{0,120}\b(?:prune|rm|rmi|reset|down)\b"),
     ("cloud delete", r"\b(?:aws|gcloud|az|gsutil|heroku|doctl)\b[^\n;|&]{0,120}(?:delete|destroy|terminate|\brm\b|\brb\b)"),
-    ("pipe to a shell", r"\b(?:curl|wget)\b[^\n;]{0,200}\|\s*(?:sudo\s+)?(?:\w*sh|python\d?|perl|ruby|node)\b|(?:sh|eval|source)\b[^\n]{0,80}\$\((?:curl|wget)\b"),
+    ("pipe to a shell", r"\b(?:curl|wget)\b[^\n]{0,400}\|\s*(?:sudo\s+)?(?:\w{0,5}sh|python\d?|perl|ruby|node)\b"
+                        r"|\b(?:\w{0,5}sh|eval|source)\b[^\n]{0,80}\$\((?:curl|wget)\b"),
     ("/dev/tcp", r"/dev/(?:tcp|udp|sd[a-z]|nvme)"),
     ("base64 -d", r"\bbase64\b[^\n;]{0,200}\s-(?:d|-d|D)[^\n;]{0,200}\|\s*\w*sh\b"),
     ("chmod -r", r"\b(?:chmod|chown)\s+-[a-z]*r"),
@@ -58,7 +59,6 @@ _STEMS: dict[str, str] = {
     "hooks": "",
 }  # fmt: skip
 _COMPILED: dict[str, re.Pattern[str]] = {}
-MAX_LINE = 4_000
 
 
 def danger_words(text: str) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+SHELLS = frozenset("sh bash dash zsh ksh ksh93 mksh ash fish rbash yash".split())
+WRITING = frozenset((">", ">>", ">|", "&>", "&>>", "<>"))
 NO_ENV: Mapping[str, str | None] = MappingProxyType({})
 
 

@@ -837,16 +837,17 @@ class Session:
     def tidy(self) -> None:
         """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""
         from safety.store.packs import store_size
-        from safety.store.retention import tidy
 
         stamp = self.place.store_dir / "tidied"
-        rules = self.keep_rules
         try:
             age_ms = self.now_ms() - int(stamp.stat().st_mtime * 1000)
         except OSError:
             age_ms = TIDY_EVERY_MS if stamp.parent.exists() else 0
             stamp.touch()
-        if age_ms >= TIDY_EVERY_MS or store_size(self.place.store_dir).own_bytes > rules.max_bytes:
+        if age_ms >= TIDY_EVERY_MS or store_size(self.place.store_dir).own_bytes > self.settings.store_max_mib << 20:
+            from safety.store.retention import tidy
+
+            rules = self.keep_rules
             tidy(self.place.git, self.place.odb, rules, self.now_ms())
             for kept in (self.sessions, self.conversations):
                 kept.drop_older_than(self.now_ms() - rules.max_age_ms)

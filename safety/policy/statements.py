@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from safety.policy.calls import EMPTY, NO_FEED, Call, Feed, joined
 from safety.policy.expand import Output, run_substitutions, words_of
-from safety.policy.tokens import Token, TooMuch
+from safety.policy.tokens import Exhausted, Token, TooMuch
 from safety.policy.words import NO_ENV, WRITING, Word
 
 if TYPE_CHECKING:
     from safety.policy.process import Shell
 
 MAX_LEVELS = 70  # statements within one another, over all payloads
-MAX_NODES = 2_500
+MAX_NODES = 1_500
 MAX_ROUNDS = 16  # of a loop over known words
 
 Node = Any  # a tree-sitter node
@@ -52,7 +52,7 @@ def statement(shell: Shell, node: Node, tokens: list[Token]) -> Output:
     run = shell.run
     run.nodes += 1
     if run.nodes > MAX_NODES:
-        raise TooMuch("too many commands")
+        raise Exhausted("too many commands")
     if run.level > MAX_LEVELS:
         raise TooMuch("nested too deeply")
     run.level += 1
@@ -93,9 +93,9 @@ def _list(shell: Shell, node: Node, tokens: list[Token]) -> Output:
 def _asks(node: Node, tokens: list[Token]) -> bool:
     """Whether a statement is a question: ``[ -d x ]``, ``! a``, ``grep -q x``."""
     if node.type != "command":
-        return node.type == "negated_command"
-    token = tokens[int(_PLACE.findall(node.text)[0])]
-    return token.test or token.raw in _QUESTIONS
+        return bool(node.type == "negated_command")
+    place = _PLACE.search(node.text)
+    return place is not None and (tokens[int(place[1])].test or tokens[int(place[1])].raw in _QUESTIONS)
 
 
 def _pipeline(shell: Shell, node: Node, tokens: list[Token]) -> Output:

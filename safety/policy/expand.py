@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -13,7 +14,7 @@ from safety.policy.words import Word
 MAX_BRACES = 12
 MAX_TEXT = 1_100_000
 MAX_PIECES = 500  # that one unquoted value is cut into
-MAX_WORDS = 64  # that one word's braces may become; more are left as a pattern
+MAX_WORDS = 40  # that one word's braces may become; more are left as a pattern
 
 
 class Output(NamedTuple):
@@ -24,7 +25,9 @@ class Output(NamedTuple):
 
 
 class Shell(Protocol):
-    """What an expansion asks of the shell it runs in."""
+    """What an expansion asks of the shell it runs in. ``steps``: how many the lexer may still take."""
+
+    steps: list[int]
 
     def value(self, name: str) -> tuple[Word, ...] | None:
         """A variable's value, one word unless it is an array; None when it is not known."""
@@ -139,14 +142,17 @@ def words_of(raw: str, shell: Shell) -> list[Word]:
     """The words, perhaps none, that one word of a command becomes."""
     if _PLAIN.fullmatch(raw):
         return [Word(raw)]
-    if "{" in raw and ("," in raw or ".." in raw) and raw.count("{") <= MAX_BRACES:
-        found: list[Word] = []
-        for number, each in enumerate(_braces(raw)):
-            if number >= MAX_WORDS:
-                return [Word(raw, False, True)]
-            found += _expanded(each, shell, split=True)
-        return found
+    if "{" in raw and len(alternatives := braced(raw, shell)) > 1:
+        return [word for each in alternatives for word in _expanded(each, shell, split=True)]
     return _expanded(raw, shell, split=True)
+
+
+def braced(raw: str, shell: Shell) -> list[str]:
+    """What braces make of a word as written."""
+    if "{" not in raw or ("," not in raw and ".." not in raw) or raw.count("{") > MAX_BRACES:
+        return [raw]
+    found = list(itertools.islice(_braces(raw, shell.steps), MAX_WORDS + 1))
+    return found if len(found) <= MAX_WORDS else [raw]
 
 
 def word_of(raw: str, shell: Shell) -> Word:
@@ -203,13 +209,13 @@ def _expanded(raw: str, shell: Shell, *, split: bool) -> list[Word]:
             field.glob |= char != "[" or "]" in raw[i:]
             i += 1
         elif char in "<>" and raw[i + 1 : i + 2] == "(":
-            lexer = lexer or Lexer(raw)
+            lexer = lexer or Lexer(raw, steps=shell.steps)
             end = lexer.commands_end(i + 2)
             output = shell.substitute(raw[i + 2 : end - 1])
             field.unknown(raw[i:end], output.by)
             i = end
         elif char in "`$":
-            lexer = lexer or Lexer(raw)
+            lexer = lexer or Lexer(raw, steps=shell.steps)
             i = _dollar(raw, i, field, shell, lexer, quoted=False, split=split)
         else:
             field.add(char)
@@ -233,7 +239,7 @@ def _tilde(raw: str, i: int, field: _Field, shell: Shell) -> int:
 def _quoted(raw: str, i: int, closer: str | None, field: _Field, shell: Shell) -> int:
     """Read what stands in double quotes, or, with no ``closer``, in a heredoc; where it ended."""
     field.add("")
-    lexer = Lexer(raw)
+    lexer = Lexer(raw, steps=shell.steps)
     literal = _QUOTED_LITERAL if closer else _BODY_LITERAL
     while i < len(raw):
         if found := literal.match(raw, i):
@@ -447,29 +453,29 @@ def _run_operand(raw: str, shell: Shell) -> None:
         _expanded(raw, shell, split=False)
 
 
-def _braces(raw: str) -> Iterator[str]:
+def _braces(raw: str, steps: list[int]) -> Iterator[str]:
     """``raw`` once for each alternative of its first ``{a,b}`` or ``{1..3}``, and so on with the rest; ``raw`` alone if it has none."""
-    found = _first_brace(raw)
+    found = _first_brace(raw, steps)
     if found is None:
         yield raw
         return
     begin, end, alternatives = found
     count = 0
     for middle in alternatives:
-        for rest in _braces(f"{middle}{raw[end:]}"):
+        for rest in _braces(f"{middle}{raw[end:]}", steps):
             yield raw[:begin] + rest
             count += 1
             if count > MAX_WORDS:
                 return
 
 
-def _first_brace(raw: str) -> tuple[int, int, list[str]] | None:
-    lexer = Lexer(raw)
+def _first_brace(raw: str, steps: list[int]) -> tuple[int, int, list[str]] | None:
+    lexer = Lexer(raw, steps=steps)
     i = 0
     while i < len(raw):
         char = raw[i]
-        if char in "'\"\\`" or (char == "$" and raw[i + 1 : i + 2] in ("{", "(", "'", '"')):
-            i = lexer.quote_end(i)
+        if (end := _skipped(raw, i, lexer)) > i:
+            i = end
         elif char == "{" and (closed := _alternatives(raw, i, lexer)):
             return i, closed[0], closed[1]
         else:
@@ -477,13 +483,21 @@ def _first_brace(raw: str) -> tuple[int, int, list[str]] | None:
     return None
 
 
+def _skipped(raw: str, i: int, lexer: Lexer) -> int:
+    """The end of a quote or an expansion at ``i``, in which no brace counts; ``i`` itself if none starts there."""
+    char, after = raw[i], raw[i + 1 : i + 2]
+    if char in "'\"\\`" or (char == "$" and after and after in "{('\""):
+        return lexer.quote_end(i)
+    return lexer.commands_end(i + 2) if char in "<>" and after == "(" else i
+
+
 def _alternatives(raw: str, begin: int, lexer: Lexer) -> tuple[int, list[str]] | None:
     """Where the brace at ``begin`` closes and what it holds, if that makes it an expansion."""
     depth, i, last, parts = 0, begin, begin + 1, []
     while i < len(raw):
         char = raw[i]
-        if char in "'\"\\`" or (char == "$" and raw[i + 1 : i + 2] in ("{", "(", "'", '"')):
-            i = lexer.quote_end(i)
+        if (end := _skipped(raw, i, lexer)) > i:
+            i = end
             continue
         if char == "{":
             depth += 1

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from safety.policy.scan import danger_words
-from safety.policy.words import Code, Command, Parsed
+from safety.policy.tokens import MAX_STEPS
+from safety.policy.words import Code, Command, Parsed, Word
 
 
 class Findings:
@@ -22,8 +23,10 @@ class Findings:
         self.scanned = False
         self.foreign = ""  # powershell or cmd, where the text is for it
         self.nodes = 0
+        self.traps: list[tuple[Any, Word]] = []  # a shell, and what it runs when it ends
         self.level = 0
         self.characters = 0
+        self.steps = [MAX_STEPS]
 
     def scan(self, text: str, why: str) -> None:
         self.scanned = True

@@ -16,12 +16,12 @@ from safety.policy.gitwords import join
 from safety.policy.outputs import output_of
 from safety.policy.scan import danger_words
 from safety.policy.statements import sequence, statement
-from safety.policy.tokens import Token, TooMuch, simplify
+from safety.policy.tokens import Exhausted, Token, TooMuch, simplify
 from safety.policy.unwrap import handler
 from safety.policy.words import NO_ENV, WRITING, Code, Command, Redirect, Word, program_name
 
 MAX_CHARACTERS = 10_000  # without the bodies of quoted heredocs; longer text is scanned
-MAX_TOTAL = 60_000  # over all texts within one another, but for quoted heredocs that stay data
+MAX_TOTAL = 40_000  # over all texts within one another, but for quoted heredocs that stay data
 MAX_PAYLOADS = 8  # strings run as shell text within one another
 
 _PLACE = re.compile(rb"w(\d+)")
@@ -34,10 +34,12 @@ class Shell:
 
     def __init__(self, run: Findings, cwd: str | None) -> None:
         self.run = run
+        self.steps = run.steps
         self.cwd = cwd
         self.old_cwd: str | None = None
         self.folders: list[str | None] = []
         self.base: dict[str, str] = {}
+        self.given: frozenset[str] = frozenset()  # the variables that came from outside, which children get too
         self.variables: dict[str, tuple[Word, ...] | None] = {}
         self.exported: dict[str, str | None] = {}
         self.functions: dict[str, tuple[Any, list[Token]]] = {}
@@ -111,6 +113,8 @@ class Shell:
     def run_text(self, text: str) -> Output:
         """Follow ``text`` in this shell; what it writes to its output."""
         run = self.run
+        if not text or text.isspace():
+            return EMPTY
         if self.payloads >= MAX_PAYLOADS:
             run.scan(text, "nested too deeply")
             return Output()
@@ -122,14 +126,17 @@ class Shell:
         run.characters += len(text)
         try:
             if run.characters > MAX_TOTAL:
-                raise TooMuch("too much text within text")
-            simple = simplify(text)
+                raise Exhausted("too much text within text")
+            simple = simplify(text, self.steps)
             if len(simple.text) > 4 * MAX_CHARACTERS:
                 raise TooMuch("too many parts")
             root = run.grammar()(simple.text.encode())
             output = sequence(self, root, simple.tokens)
             if root.has_error or simple.unfinished:
                 self._errors(root, simple.tokens, text, simple.unfinished)
+        except Exhausted as error:
+            run.scan(text, str(error))
+            raise
         except TooMuch as error:
             run.scan(text, str(error))
             return Output()
@@ -156,10 +163,15 @@ class Shell:
         inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.feed
         if not remote:
             inner.files = self.files
-            inner.exported = {**self.exported, **call.env}
-            for name, value in inner.exported.items():
-                inner.variables[name] = (Word(value),) if value is not None else None
+            inner.inherit({**self.exported, **call.env})
         return inner.run_text(word.text)
+
+    def inherit(self, env: Mapping[str, str | None]) -> None:
+        """Know only what a new process does."""
+        self.exported = dict(env)
+        self.variables = {name: self.variables[name] for name in self.given if name in self.variables}
+        for name, value in env.items():
+            self.variables[name] = (Word(value),) if value is not None else None
 
     def elsewhere(self, via: str) -> Shell:
         """A shell on another machine or in a container."""
@@ -237,7 +249,7 @@ class Shell:
     def _alias(self, name: str, tokens: list[Token]) -> Output:
         value = self.aliases.pop(name)
         try:
-            simple = simplify(value)
+            simple = simplify(value, self.steps)
             first = next(index for index, token in enumerate(tokens) if token.raw == name and not token.op)
             if (
                 len(simple.tokens)
@@ -286,7 +298,7 @@ class Shell:
             yield name, value
 
     def _array(self, text: str) -> Iterable[Word]:
-        for token in simplify(text).tokens:
+        for token in simplify(text, self.steps).tokens:
             yield from words_of(token.raw, self)
 
     # -- redirections ----------------------------------------------------------------------------------------------------------
@@ -413,6 +425,7 @@ class Shell:
             self.functions.update(shell.functions)
             self.exported.update(shell.exported)
         self.cwd, self.variables, self.files = cwd, variables, files
+        self.run.traps = [(self if any(shell is each for each in shells) else shell, word) for shell, word in self.run.traps]
         for name in self.exported:
             if name in variables:
                 self.exported[name] = _certain(variables[name])

@@ -15,6 +15,7 @@ from safety.policy.gitwords import GitCommand, git_words
 from safety.policy.options import Options, canonical, read_options
 from safety.policy.process import Shell
 from safety.policy.scan import danger_words
+from safety.policy.tokens import Exhausted
 from safety.policy.words import Code, Command, Parsed, Redirect, Word, program_name
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "canonical", "danger_words", "git_words", "parse", "program_name", "read_options",
 ]  # fmt: skip
 
+MAX_TRAPS = 20
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
@@ -49,9 +51,15 @@ def parse(
         return run.parsed()
     shell = Shell(run, cwd)
     shell.variables = {name: (Word(value),) for name, value in variables.items()}
+    shell.given = frozenset(variables)
     shell.base = {"HOME": home or variables.get("HOME", ""), "TOP": top}
     try:
         shell.run_text(text)
+        for trapped, word in run.traps[:MAX_TRAPS]:
+            trapped.via = (*trapped.via, "trap")
+            trapped.run_text(word.text)
+    except Exhausted:
+        pass  # said already
     except RecursionError:
         run.scan(text, "nested too deeply")
     if run.foreign:

@@ -11,12 +11,16 @@ import re
 from typing import NamedTuple
 
 MAX_DEPTH = 40
-MAX_STEPS = 60_000
+MAX_STEPS = 20_000
 MAX_OPERATORS = 1_000  # what parts commands; tree-sitter takes its time over thousands in a row
 
 
 class TooMuch(Exception):
     """The text is nested too deeply or has too many parts."""
+
+
+class Exhausted(TooMuch):
+    """All that may be done for one text is done; what is left of it is not looked at."""
 
 
 class Token(NamedTuple):
@@ -39,9 +43,9 @@ class Simplified(NamedTuple):
     unfinished: bool  # a quote or a substitution was never closed
 
 
-def simplify(text: str) -> Simplified:
+def simplify(text: str, steps: list[int] | None = None) -> Simplified:
     """``text`` in placeholders, and what each stands for. Raises TooMuch."""
-    lexer = Lexer(text)
+    lexer = Lexer(text, steps=steps)
     lexer.run()
     return Simplified("".join(lexer.out), lexer.tokens, lexer.unfinished)
 
@@ -62,6 +66,7 @@ _ARRAY = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _OPENERS = frozenset("if then elif else do while until ! {".split())
 _CLOSERS = frozenset("fi done esac }".split())
+_AFTER = frozenset("then elif else do fi done esac }".split())  # keywords also where a compound command just ended
 _COMPOUND = r"(?=[{(!]|\[\[|(?:if|while|until|for|select|case)\b)"
 _TIMED = re.compile(rf"(?:\s+-p)?(?:\s+--)?\s+{_COMPOUND}")
 _COPROCESS = re.compile(rf"(?:\s+\w+)?\s+{_COMPOUND}")
@@ -126,7 +131,7 @@ class Lexer:
         """Count one step of work."""
         self.steps[0] -= 1
         if self.steps[0] < 0:
-            raise TooMuch("too many parts")
+            raise Exhausted("too many parts")
 
     def _closes_outer(self) -> bool:
         if self.nest and self.nest[-1] == "pattern":
@@ -147,12 +152,14 @@ class Lexer:
             return
         if self.loop and self._loop_word(raw, plain):
             return
-        if not self.start:
+        if not self.start and not (self.closed and plain in _AFTER):
             self._put(Token(raw))
             return
+        if self.closed and not self.start:  # "( a ) }" needs nothing between
+            self.out.append(" ;")
         if plain in _OPENERS:
-            self.out.append(f" ; {plain}" if plain == "do" and self.closed else f" {plain}")
-            self.closed = False
+            self.out.append(f" {plain}")
+            self.start, self.closed = True, False
         elif plain in _CLOSERS:
             if plain == "esac" and nest:
                 nest.pop()
@@ -251,11 +258,12 @@ class Lexer:
             raise TooMuch("too many commands")
 
     def _newline(self) -> None:
-        if self.out[-1:] != ["\n"]:
+        """A line's end is written as a semicolon where it ends a command: over newlines the grammar joins lines now and then."""
+        if self.loop != 2 and not self.start and not (self.nest and self.nest[-1] in ("subject", "in", "pattern")):
             self._count_operator()
-        self.loop = 0
-        self.out.append("\n")
-        self.start, self.closed = True, False
+            self.loop = 0
+            self.out.append(" ;")
+            self.start, self.closed = True, False
         if self.pending:
             self._bodies()
 
@@ -478,6 +486,7 @@ class Lexer:
         """The end, behind the parenthesis, of the commands that start at ``i``."""
         if self.depth >= MAX_DEPTH:
             raise TooMuch("nested too deeply")
+        self.steps[0] -= 3
         inner = Lexer(self.text, i, self.depth + 1, self.steps)
         inner.run(inside=True)
         self.unfinished |= inner.unfinished

@@ -27,6 +27,7 @@ FLOORS = {
     "tools": 6,
     "commands": 5,
     "session": 4,
+    "recorder": 3,
     **dict.fromkeys(("gate", "commit", "instructions", "trust"), 3),
     **dict.fromkeys(("store", "watch", "policy"), 2),
     **dict.fromkeys(("hooks", "plumbing"), 1),

@@ -11,7 +11,8 @@ from safety.commands.args import PurgeArgs
 from safety.commands.carry import relative
 from safety.commands.report import Ask, Hint, Report, TextReport
 from safety.commands.restore import UnknownPath
-from safety.session import LOCK_WAIT_S, Session, state_folder
+from safety.recorder import LOCK_WAIT_S
+from safety.session import Session, state_folder
 from safety.store import registry
 from safety.store.chains import chains, read_chain
 from safety.store.lock import hold

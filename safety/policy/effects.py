@@ -1,0 +1,167 @@
+"""The effects of a command text, and the questions that the verdict hangs on. Pure: the world is asked elsewhere.
+
+The families (``effects_git`` and its neighbours) tell what single commands do; here they are called, and what a wrapper changes is taken
+into account: another machine, a container that is thrown away, a submodule, the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from safety.policy import places
+from safety.policy.effects_code import code_effects
+from safety.policy.effects_files import file_effects, mkfs, redirect_effects
+from safety.policy.effects_git import git_effects
+from safety.policy.effects_own import own_effects
+from safety.policy.effects_remote import remote_effects, runs_download
+from safety.policy.scene import Scene, labelled, shown
+from safety.policy.shell import Code, Command, Parsed, git_words, parse
+from safety.policy.values import CallFacts, Coverage, Effect, Question
+
+_MAX_DEPTH = 6
+#: What falls upon files and repositories of the machine it runs on.
+_LOCAL = (
+    "path.",
+    "worktree.",
+    "ref.",
+    "stash.",
+    "index.",
+    "reflog.",
+    "objects.",
+    "history.",
+    "submodule.",
+    "hook.",
+    "config.",
+    "git.",
+)
+
+
+def effects_of(parsed: Parsed, call: CallFacts) -> tuple[Effect, ...]:
+    """Everything that the text would do, each once, in the order of the text. Reading what commands only look at gives nothing."""
+    return tuple(dict.fromkeys(_effects(parsed, call, 0)))
+
+
+def questions_of(effects: Iterable[Effect], coverage: Coverage | None = None) -> tuple[Question, ...]:
+    """What must be asked to judge the effects; nothing where the snapshot is known to hold what they touch."""
+    asked: dict[Question, None] = {}
+    for effect in effects:
+        if effect.question is None or effect.weight == "allow":
+            continue
+        if coverage is not None and effect.ours and _told_by_pieces(effect) and coverage.has(effect.pieces):
+            continue
+        asked[effect.question] = None
+    return tuple(asked)
+
+
+def _told_by_pieces(effect: Effect) -> bool:
+    """Whether what a snapshot holds decides alone: refs and the like, not files."""
+    return bool(effect.pieces) and effect.question is not None and effect.question.kind in ("refs", "merged", "config")
+
+
+def _effects(parsed: Parsed, facts: CallFacts, depth: int) -> Iterator[Effect]:
+    scene: Scene
+
+    def again(text: str, cwd: str | None) -> Iterator[Effect]:
+        if depth < _MAX_DEPTH and text.strip():
+            inner = parse(text, cwd or "/nowhere", home=facts.home, variables=facts.variables or {})
+            yield from _effects(inner, replace(facts, cwd=cwd or facts.cwd), depth + 1)
+
+    def code(inner: Code) -> Iterator[Effect]:
+        if depth < _MAX_DEPTH:
+            yield from code_effects(inner, scene)
+
+    scene = Scene(facts, parsed, again, code)
+    for command in parsed.commands:
+        yield from _of_command(command, scene)
+    for piece in parsed.codes:
+        first = piece.text.strip().splitlines()[:1]
+        label = f"{piece.language}: {first[0][:100] if first else ''}"
+        yield from labelled(_wrapped(code_effects(piece, scene), piece.via, _is_remote(piece.via), piece.cwd, scene), label)
+    if parsed.danger:
+        yield Effect("unknown.run", f"a text that cannot be read, with the words {', '.join(parsed.danger[:5])}", "ask")
+
+
+def _of_command(command: Command, scene: Scene) -> Iterator[Effect]:
+    name = command.name
+    verb = git_words(command).verb if name == "git" else ""
+    found = _all_of(command, name, verb, scene)
+    yield from labelled(_wrapped(found, command.via, command.remote, command.cwd, scene), shown(command))
+
+
+def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Effect]:
+    if command.env or name:
+        yield from own_effects(command, verb)
+    if verb:
+        yield from git_effects(command, scene)
+    elif name.startswith(("mkfs", "newfs")):
+        yield from mkfs(command)
+    elif name:
+        yield from file_effects(command, scene)
+        yield from remote_effects(command, scene)
+    elif command.words and not command.runs_download:
+        yield from _unknown_program(command)
+    yield from redirect_effects(command, scene)
+    yield from runs_download(command)
+    if any(redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for redirect in command.redirects):
+        yield from _socket(command, name, scene)
+
+
+def _unknown_program(command: Command) -> Iterator[Effect]:
+    """A program whose name is only known as it runs: alone it may be anything, with arguments they tell something."""
+    words = [word.text for word in command.words[1:]]
+    first = command.words[0].text
+    if (
+        not words
+        or any(word.startswith("-") and set(word) & set("rRf") for word in words)
+        or any(word in _GRAVE for word in words)
+    ):
+        yield Effect("unknown.run", f"a command that is not known before it runs: {first}", "ask")
+
+
+_GRAVE = frozenset("push reset clean delete destroy drop rm --force --hard ~ / /* .".split())
+
+
+def _socket(command: Command, name: str, scene: Scene) -> Iterator[Effect]:
+    """Bash's own sockets: a shell behind one is somebody else's, a file that is sent is theirs."""
+    if name in ("sh", "bash", "zsh", "dash", "ksh", "exec"):
+        yield Effect("network.shell", "a socket", "deny")
+        return
+    for word in command.words[1:]:
+        target = scene.target(word, command.cwd)
+        if target.path is not None and places.is_secret(target.path, scene.facts):
+            yield Effect("secret.leak", target.path, "deny")
+
+
+def _is_remote(via: tuple[str, ...]) -> bool:
+    return any(step.split()[0] in ("ssh", "docker", "podman", "kubectl", "oc", "nerdctl") for step in via if step)
+
+
+def _wrapped(effects: Iterable[Effect], via: tuple[str, ...], remote: bool, cwd: str | None, scene: Scene) -> Iterator[Effect]:
+    """The effects as they are behind the wrappers passed through."""
+    throw_away = any(step.startswith(("docker run", "podman run", "nerdctl run")) for step in via)
+    submodules = any("submodule foreach" in step for step in via)
+    laid_out = any("-filter" in step and "filter-branch" in step for step in via)
+    for effect in effects:
+        local = effect.kind.startswith(_LOCAL)
+        if laid_out and local and effect.weight != "deny":
+            continue
+        if remote and local:
+            if throw_away or (effect.kind == "path.overwrite" and effect.weight != "deny"):
+                continue
+            if effect.target.startswith(scene.facts.temp) and effect.kind.startswith("path."):
+                continue
+            yield replace(
+                effect,
+                kind="service.destroy",
+                weight=effect.weight if effect.weight == "allow" else "ask",
+                pieces=(),
+                question=None,
+            )
+        elif submodules and local and effect.weight == "ask":
+            root = scene.facts.repository or scene.facts.root
+            yield replace(
+                effect, kind="submodule.discard", pieces=(), question=Question("submodules", root), target="every submodule"
+            )
+        else:
+            yield effect

@@ -1,0 +1,34 @@
+"""What all shells of one parse share: what was found, and how much more may be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from safety.policy.scan import danger_words
+from safety.policy.words import Code, Command, Parsed
+
+
+class Findings:
+    """What all shells of one parse share: what was found, and how much more may be done."""
+
+    def __init__(self, grammar: Callable[[], Callable[[bytes], Any]], aliases: Mapping[str, str]) -> None:
+        self.grammar = grammar  # gives what turns simplified text into a tree's root
+        self.git_aliases = aliases
+        self.commands: list[Command] = []
+        self.codes: list[Code] = []
+        self.trouble: list[str] = []
+        self.danger: list[str] = []
+        self.scanned = False
+        self.suspect, self.foreign = False, ""  # text that may be, and is, for PowerShell or cmd
+        self.nodes = 0
+        self.level = 0
+
+    def scan(self, text: str, why: str) -> None:
+        self.scanned = True
+        self.trouble.append(why)
+        self.danger += danger_words(text)
+
+    def parsed(self) -> Parsed:
+        trouble, danger = dict.fromkeys(self.trouble), dict.fromkeys(self.danger)
+        return Parsed(tuple(self.commands), tuple(self.codes), tuple(trouble), self.scanned, tuple(danger))

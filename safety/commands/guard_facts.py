@@ -113,7 +113,7 @@ def _things_below(world: World, paths: list[str]) -> list[Thing] | None:
         if not inside(path, world.facts.root):
             things.append(Thing(path, "outside"))
             continue
-        by_top.setdefault(_top(world, os.path.dirname(path)), []).append(path)
+        by_top.setdefault(_top(world, path if path == world.facts.root else os.path.dirname(path)), []).append(path)
     for top, below in by_top.items():
         if top is None:
             walked = _walked(world, below)

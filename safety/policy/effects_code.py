@@ -496,7 +496,7 @@ _RUBY = _Language(
     removes=r"\b(?:FileUtils\s*\.\s*(?:rm_rf|rm_r|rm_f|rm|remove\w*|rmtree|safe_unlink|remove_dir|remove_entry\w*)|(?:File|Dir|IO)\s*\.\s*(?:delete|unlink|rmdir|truncate)"
     r"|Pathname\.new|rm_rf|rm_r|rm_f)\b\s*\(?\s*\[?\s*",
     writes=r"\b(?:File|IO)\s*\.\s*(?:write|binwrite|open)\b\s*\(?\s*",
-    shells=r"\b(?:system|exec|spawn|%x|popen|IO\.popen|Open3\.\w+)\b?\s*\(?\s*|(?=`)|%x(?=[({])",
+    shells=r"\b(?:system|exec|spawn|%x|popen|IO\.popen|Open3\.\w+)\s*\(?\s*|(?=`)|%x(?=[({])",
     starts=r"\b(?:system|exec|spawn|Open3\.\w+)\b\s*\(?\s*",
     comment=r"(?:^|(?<=\s))#(?!\{)[^\n]*",
     homes=r"\bDir\.home\b|ENV\[['\"]HOME['\"]\]|File\.expand_path\(['\"]~['\"]\)|ENV\.fetch\(['\"]HOME['\"]\)",

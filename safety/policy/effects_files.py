@@ -475,10 +475,10 @@ def _tar(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
             if secret_path(source, scene) and archive:
                 yield from _copied_secret(source, scene.target(Word(archive), command.cwd), scene)
     elif given.has("extract") and not given.has("to-stdout", "keep-old-files", "skip-old-files", "keep-newer-files"):
-        yield from _unpacked(folder, scene)
+        yield from _unpacked(folder, scene, forced=given.has("overwrite"))
 
 
-def _unpacked(folder: str | None, scene: Scene) -> Iterator[Effect]:
+def _unpacked(folder: str | None, scene: Scene, *, forced: bool) -> Iterator[Effect]:
     """An archive is unpacked: it may write any file below the folder anew."""
     if folder is None:
         return
@@ -487,7 +487,7 @@ def _unpacked(folder: str | None, scene: Scene) -> Iterator[Effect]:
         yield Effect(
             "path.overwrite",
             folder,
-            "allow",
+            "ask" if forced else "allow",
             question=Question("listed", folder, ("tracked",)),
             detail="files of the archive's names",
         )
@@ -500,7 +500,7 @@ def _unpacked(folder: str | None, scene: Scene) -> Iterator[Effect]:
 @_program("unzip 7z 7za 7zz unrar", "o d= l t p q n j x=", abbreviates=False)
 def _unzip(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     if command.name == "unzip" and given.has("o"):
-        yield from _unpacked(places.absolute(given.value("d") or ".", command.cwd), scene)
+        yield from _unpacked(places.absolute(given.value("d") or ".", command.cwd), scene, forced=True)
 
 
 @_program("zip", "m|move r q j d|delete x= i= u f P= e", abbreviates=False)
@@ -527,6 +527,9 @@ def _chmod(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
         place = places.place_of(places.fixed_part(target.path), scene.facts)
         if place in ("root", "home", "system", "above", "device") and (given.has("recursive") or place in ("system", "device")):
             yield Effect("system.change", target.path, "deny" if given.has("recursive") and place != "above" else "ask")
+        elif place in ("inside", "workspace"):
+            if scene.facts.repository is not None:
+                yield Effect("path.mode", target.path, "ask", pieces=("tracked",))
         elif place == "secret" and not re.fullmatch(r"0?[0-7]00|go[-=].*|u.*|og-.*", mode):
             yield Effect("secret.leak", target.path, "ask", detail="others may read it")
         elif place == "own":

@@ -154,7 +154,7 @@ def _checkout(call: Call) -> Iterator[Effect]:
     given = call.given
     if given.has("B"):
         name = given.value("B") or ""
-        yield call.refs("ref.move", name, merged=name)
+        yield call.refs("ref.move", name)
     paths = given.literal
     if paths is None and not given.has("b", "B", "orphan", "detach", "t", "track"):
         if len(given.rest) > 1 or any(word.text in (".", "./", "..", "*", ":/") or word.glob for word in given.rest):
@@ -179,7 +179,7 @@ def _switch(call: Call) -> Iterator[Effect]:
     given = call.given
     if given.has("force-create"):
         name = given.value("force-create") or ""
-        yield call.refs("ref.move", name, merged=name)
+        yield call.refs("ref.move", name)
     if given.has("force", "discard-changes", "merge") or given.unsure:
         yield call.discards(index=True)
         if given.on("recurse-submodules") or _recurses(call):
@@ -323,7 +323,7 @@ def _commit(call: Call) -> Iterator[Effect]:
         return
     yield from _verified(call)
     if call.given.on("amend"):
-        yield call.refs("history.rewrite", "HEAD", "refs", "head", merged="HEAD")
+        yield call.refs("history.rewrite", "HEAD", "refs", "head")
 
 
 # ---- refs and history ----------------------------------------------------------------------------------------------------------
@@ -346,9 +346,9 @@ def _branch(call: Call) -> Iterator[Effect]:
             yield call.refs("ref.delete", word.text, merged=word.text, instead=f"git branch -d {word.text}")
     elif given.has("M", "C") or (given.has("move", "copy") and forced):
         if names:
-            yield call.refs("ref.move", names[-1].text, merged=names[-1].text)
+            yield call.refs("ref.move", names[-1].text)
     elif forced and not given.has("list", "delete") and names:
-        yield call.refs("ref.move", names[0].text, merged=names[0].text)
+        yield call.refs("ref.move", names[0].text)
 
 
 @_verb(
@@ -668,7 +668,7 @@ def _worktree(call: Call) -> Iterator[Effect]:
                 instead=f"git worktree remove {word.text}, which refuses while there is uncommitted work",
             )
     elif subverb == "add" and given.has("B"):
-        yield call.refs("ref.move", given.value("B") or "", merged=given.value("B") or "")
+        yield call.refs("ref.move", given.value("B") or "")
 
 
 @_verb(
@@ -876,7 +876,8 @@ def _overwrites(call: Call, remote: str, dst: str, *, leased: bool) -> Effect:
         if dst == "all branches" or _PROTECTED.fullmatch(dst):
             return Effect("remote.overwrite", where, "ask", detail="protected", instead=safer)
         if dst:
-            return Effect("remote.overwrite", where, "allow")
+            # What the lease saw is a remote-tracking branch, which the snapshot holds.
+            return Effect("remote.overwrite", where, "ask", pieces=("refs",), ours=call.ours, question=Question("refs", call.folder))
         return Effect(
             "remote.overwrite", where, "ask", question=Question("branch", call.folder), detail="protected", instead=safer
         )

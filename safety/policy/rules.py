@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from safety.policy import places
 from safety.policy.effects_git import is_protected
-from safety.policy.values import ACTIONS, NOTHING, UNKNOWN, Action, Answer, CallFacts, Coverage, Effect, Question, Thing, stricter
+from safety.policy.values import ACTIONS, UNKNOWN, Action, Answer, CallFacts, Coverage, Effect, Question, Thing, stricter
 
 #: Every kind of effect, and what is lost when it cannot be undone; ``{}`` is what it falls upon.
 KINDS: Mapping[str, str] = {
     "path.remove": "{}",
     "path.overwrite": "what {} holds now",
+    "path.mode": "the permissions of {}",
     "worktree.discard": "uncommitted edits in {}",
     "worktree.clean": "untracked files in {}",
     "worktree.remove": "uncommitted work in {}",
@@ -198,8 +199,10 @@ def _judge(effect: Effect, answers: Mapping[Question, Answer], coverage: Coverag
     if asked is None:
         return _Found(effect, effect.weight)
     answer = answers.get(asked, UNKNOWN)
-    if answer == NOTHING or answer.nothing:
-        return _Found(effect, "allow")
+    if answer.nothing:
+        # A path that is not there now may be there when the command comes to it; a snapshot would have told.
+        risky = effect.kind == "path.remove" and not coverage.snapshot and not places.made_again(effect.target, facts.root if facts else "")
+        return _Found(effect, "ask" if risky else "allow", destroys=risky)
     if asked.kind in ("refs", "merged", "config"):
         held = answer.value == "ours" and coverage.has(effect.pieces) and bool(effect.pieces)
         return _Found(effect, "allow" if held else effect.weight, destroys=True)

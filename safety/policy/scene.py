@@ -33,7 +33,8 @@ class Scene:
     def target(self, word: Word, cwd: str | None) -> Target:
         """The path that a word names when a program is given it in ``cwd``."""
         if not word.certain:
-            return Target(None, word.text)
+            fresh = word.made_by == "mktemp" and word.text.startswith(("$", "`"))
+            return Target(f"{self.facts.temp[0]}/of-its-own" if fresh else None, word.text)
         return Target(places.absolute(word.text, cwd), word.text)
 
 

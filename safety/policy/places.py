@@ -25,7 +25,9 @@ _MADE_AGAIN_PATTERNS = re.compile(
 
 def made_again(path: str, root: str = "") -> bool:
     """Whether some component of the path, below ``root``, is by its name made by a build, a package manager or a cache."""
-    below = path[len(root) :] if root and path.startswith(root + "/") else path
+    if root and not inside(path, root):
+        return False
+    below = path[len(root) :]
     return any(part in _MADE_AGAIN or _MADE_AGAIN_PATTERNS.fullmatch(part) for part in below.split("/") if part)
 
 

@@ -12,6 +12,7 @@ from safety.policy.words import Word
 
 MAX_BRACES = 12
 MAX_TEXT = 1_100_000
+MAX_PIECES = 500  # that one unquoted value is cut into
 MAX_WORDS = 64  # that one word's braces may become; more are left as a pattern
 
 
@@ -106,7 +107,10 @@ class _Field:
         if not word.certain:
             self.add_word(word)
             return
-        pieces = word.text.split()
+        pieces = word.text.split(maxsplit=MAX_PIECES)
+        if len(pieces) > MAX_PIECES:
+            self.unknown(word.text)
+            return
         if not pieces:
             if word.text:
                 self.close()

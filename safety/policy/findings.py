@@ -20,9 +20,10 @@ class Findings:
         self.trouble: list[str] = []
         self.danger: list[str] = []
         self.scanned = False
-        self.suspect, self.foreign = False, ""  # text that may be, and is, for PowerShell or cmd
+        self.foreign = ""  # powershell or cmd, where the text is for it
         self.nodes = 0
         self.level = 0
+        self.characters = 0
 
     def scan(self, text: str, why: str) -> None:
         self.scanned = True

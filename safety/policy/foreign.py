@@ -16,19 +16,13 @@ _CMDLET = re.compile(rf"(?:{_VERBS.replace(' ', '|')})-[a-z][a-z0-9]{{2,}}", re.
 _PARAMETER = re.compile(r"-(?:recurse|force|path|literalpath|erroraction|confirm|whatif)", re.IGNORECASE)
 _PROGRAMS = frozenset("del erase rd rmdir copy xcopy robocopy move dir format attrib".split())
 _SWITCH = re.compile(r"/[a-zA-Z](?::\S*)?")
-_MAYBE = re.compile(
-    rf"(?:{_VERBS.replace(' ', '|')})-[a-z]|\$(?:env:)?\w+\s*=|\b(?:{'|'.join(sorted(_PROGRAMS))})\s+(?:/|[a-z]:)", re.IGNORECASE
-)
-
-
-def may_be_foreign(text: str) -> bool:
-    """Whether a look at the words is worth it."""
-    return ("-" in text or "=" in text or "/" in text or ":" in text) and _MAYBE.search(text, 0, 20_000) is not None
 
 
 def foreign_shell(words: Sequence[str]) -> str:
     """``powershell`` or ``cmd`` for one command, its words as written, that only such a shell has; empty otherwise."""
     first = words[0]
+    if "-" not in first and "$" not in first and first.lower() not in _PROGRAMS:
+        return ""
     if first.startswith("$") and (first.lower().startswith("$env:") or words[1:2] == ["="]):
         return "powershell"
     # A cmdlet's second half starts with a capital, as people write it; in small letters it needs a parameter of PowerShell's beside it.

@@ -21,6 +21,7 @@ from safety.policy.unwrap import handler
 from safety.policy.words import NO_ENV, WRITING, Code, Command, Redirect, Word, program_name
 
 MAX_CHARACTERS = 10_000  # without the bodies of quoted heredocs; longer text is scanned
+MAX_TOTAL = 60_000  # over all texts within one another, but for quoted heredocs that stay data
 MAX_PAYLOADS = 8  # strings run as shell text within one another
 
 _PLACE = re.compile(rb"w(\d+)")
@@ -117,7 +118,11 @@ class Shell:
             run.scan(text, f"longer than {MAX_CHARACTERS} characters")
             return Output()
         self.payloads += 1
+        run.nodes += 2
+        run.characters += len(text)
         try:
+            if run.characters > MAX_TOTAL:
+                raise TooMuch("too much text within text")
             simple = simplify(text)
             if len(simple.text) > 4 * MAX_CHARACTERS:
                 raise TooMuch("too many parts")
@@ -210,7 +215,7 @@ class Shell:
             return self._alias(raws[0], tokens)
         if raws and raws[0] in DECLARING:
             return declare(self, raws)
-        if self.run.suspect and raws and self.payloads == 1 and not self.run.foreign:
+        if raws and self.payloads == 1 and not self.run.foreign:
             self.run.foreign = foreign_shell(raws)
         words: list[Word] = []
         for raw in raws:

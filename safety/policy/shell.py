@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from safety.policy.findings import Findings
-from safety.policy.foreign import may_be_foreign
 from safety.policy.gitwords import GitCommand, git_words
 from safety.policy.options import Options, canonical, read_options
 from safety.policy.process import Shell
@@ -40,7 +39,6 @@ def parse(
     ``variables`` are those whose values are certain; ``aliases`` git's; ``top`` the root of the work tree that ``cwd`` is in, if known.
     """
     run = Findings(_grammar, aliases)
-    run.suspect = may_be_foreign(text)
     try:
         text.encode()
     except UnicodeEncodeError:

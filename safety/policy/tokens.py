@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 MAX_DEPTH = 40
 MAX_STEPS = 60_000
+MAX_OPERATORS = 1_000  # what parts commands; tree-sitter takes its time over thousands in a row
 
 
 class TooMuch(Exception):
@@ -81,6 +82,7 @@ class Lexer:
         self.closed = False  # a compound command just ended
         self.loop = 0  # 1: a loop's variable comes, 2: its "in" may come
         self.unfinished = False
+        self.operators = 0
         self.level = 0  # how deep in expansions within expansions
 
     def run(self, inside: bool = False) -> None:
@@ -115,6 +117,9 @@ class Lexer:
                 self.pos = found.end()
             else:
                 self._redirect(found)
+        if self.out and self.out[-1] in (" |", " &&", " ||"):
+            self.unfinished = True
+            self.out.pop()
         self.unfinished |= inside
 
     def step(self) -> None:
@@ -240,7 +245,14 @@ class Lexer:
 
     # -- operators ---------------------------------------------------------------------------------------------------------------
 
+    def _count_operator(self) -> None:
+        self.operators += 1
+        if self.operators > MAX_OPERATORS:
+            raise TooMuch("too many commands")
+
     def _newline(self) -> None:
+        if self.out[-1:] != ["\n"]:
+            self._count_operator()
         self.loop = 0
         self.out.append("\n")
         self.start, self.closed = True, False
@@ -249,6 +261,7 @@ class Lexer:
 
     def _operator(self, operator: str) -> None:
         nest = self.nest
+        self._count_operator()
         expects = nest[-1] if nest else ""
         if operator == "(":
             self._open(expects)
@@ -259,7 +272,10 @@ class Lexer:
                 self.out.append(")")
                 self.start, self.closed = True, False
                 return
-            while nest and nest.pop() != "(":
+            if "(" not in nest:  # nothing was opened
+                self.unfinished = True
+                return
+            while nest.pop() != "(":
                 pass
             self.out.append(")")
             self.start, self.closed = False, True

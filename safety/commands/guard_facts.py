@@ -193,7 +193,10 @@ def _overwritten(world: World, question: Question) -> Answer:
     if os.path.isdir(path) and sources:
         if "*" in sources:
             return Answer(things=(Thing(path, "tracked" if inside(path, world.facts.root) else "outside"),))
-        paths = [f"{path}/{name}" for name in sources if not os.path.isdir(f"{path}/{name}")]
+        folders = [f"{path}/{name}" for name in sources if os.path.isdir(f"{path}/{name}")]
+        if folders:
+            return Answer(things=tuple(Thing(each, "tracked" if inside(each, world.facts.root) else "outside") for each in folders))
+        paths = [f"{path}/{name}" for name in sources]
     else:
         paths = _matches(path)
     paths = [real for each in paths if (real := _real_file(each)) is not None]

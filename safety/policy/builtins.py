@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from safety.policy.calls import EMPTY, Call
+from safety.policy.calls import EMPTY, NO_FEED, Call
 from safety.policy.expand import Output, words_of
 from safety.policy.gitwords import join
 from safety.policy.options import read_options
-from safety.policy.words import Word
+from safety.policy.words import NO_ENV, Word
 
 if TYPE_CHECKING:
     from safety.policy.process import Shell
@@ -22,6 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def declare(shell: Shell, raws: list[str]) -> Output:
     """``export A=b``: read from the words as written, as an assignment's right side is not split."""
     exports = raws[0] == "export"
+    shell.emit(Call(tuple(Word(raw) for raw in raws), (), NO_ENV, NO_FEED))
     for raw in raws[1:]:
         if raw.startswith("-"):
             exports |= "x" in raw and raw[0] == "-"

@@ -219,7 +219,8 @@ def _find_walk(find: Command, scene: Scene, kind: str) -> Iterator[Effect]:
             at += 1
             continue
         if text in ("-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex"):
-            if negated or (text in ("-path", "-name") and "-prune" in (word.text for word in words[at : at + 3])):
+            after = [word.text for word in words[at + 2 : at + 6] if word.text not in (")", "\\)")]
+            if negated or (after[:1] == ["-prune"] and after[1:2] in (["-o"], ["-or"])):
                 spared.append(value)
             elif "regex" in text:
                 names.append("*")
@@ -276,7 +277,8 @@ def _fd(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 
 
 def _names(words: Iterable[Word]) -> tuple[str, ...]:
-    return tuple(word.text.rstrip("/").rpartition("/")[2] for word in words if word.certain)
+    names = (word.text.rstrip("/").rpartition("/")[2] for word in words if word.certain)
+    return tuple("*" if name in (".", "..", "") else name for name in names)
 
 
 @_program("cp gcp", "f|force r|recursive R|recursive a|archive t|target-directory= T|no-target-directory u|update=? n|no-clobber i|interactive v"
@@ -519,8 +521,9 @@ def _sort(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 
 @_program("chmod chown chgrp", "R|recursive f|silent v|verbose c|changes reference= h from=", abbreviates=True)
 def _chmod(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
-    mode = given.rest[0].text if given.rest else ""
-    for word in given.operands[0 if given.has("reference") else 1 :]:
+    dashed = next((word.text for word in command.words[1:] if re.fullmatch(r"-[rwxXst]+", word.text)), "")
+    mode = dashed or (given.rest[0].text if given.rest else "")
+    for word in given.operands[0 if given.has("reference") or dashed else 1 :]:
         target = scene.target(word, command.cwd)
         if target.path is None:
             continue

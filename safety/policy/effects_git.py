@@ -162,7 +162,7 @@ def _checkout(call: Call) -> Iterator[Effect]:
         elif given.rest and given.rest[0].text not in ("-", "HEAD", "@"):
             word = given.rest[0]
             yield replace(call.discards(word), question=Question("checkout", call.folder, (word.text,)))
-    if paths or given.has("pathspec-from-file", "patch"):
+    if paths or given.has("pathspec-from-file", "patch") or (paths is not None and call.command.appended):
         yield call.discards(*(paths or ()), index=len(given.rest) > 0)
     elif given.has("force", "merge") or given.unsure:
         yield call.discards(index=True)
@@ -343,7 +343,8 @@ def _branch(call: Call) -> Iterator[Effect]:
         if call.command.appended and not names:
             yield call.refs("ref.delete", "branches that are named as it runs")
         for word in names:
-            yield call.refs("ref.delete", word.text, merged=word.text, instead=f"git branch -d {word.text}")
+            merged = "" if given.has("remotes") else word.text
+            yield call.refs("ref.delete", word.text, merged=merged, instead=f"git branch -d {word.text}")
     elif given.has("M", "C") or (given.has("move", "copy") and forced):
         if names:
             yield call.refs("ref.move", names[-1].text)

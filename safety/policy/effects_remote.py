@@ -131,7 +131,7 @@ _GSUTIL = _rows(
 _GH = _rows(
     (r"^repo delete(?: |$)", "deny", "remote.delete"),
     (r"^(?:pr|issue) .*(?:--delete-branch|-d)(?: |$)", "ask", "remote.delete"),
-    (r"^(?:release|issue|gist|run|secret|variable|label|ssh-key|gpg-key|codespace|project|environment|deploy-key|ruleset|release-asset) (?:delete|remove|delete-asset|rm)(?: |$)",
+    (r"^(?:mr|release|issue|gist|run|secret|variable|label|ssh-key|gpg-key|codespace|project|environment|deploy-key|ruleset|release-asset) (?:delete|remove|delete-asset|rm)(?: |$)",
      "ask", "remote.delete"),
     (r"^repo (?:archive|rename|transfer)(?: |$)|^repo edit .*--visibility|^repo sync .*--force|^repo deploy-key delete|^project (?:item-delete|field-delete)"
      r"|^workflow disable|^pr merge .*--admin", "ask", "remote.delete"),
@@ -230,7 +230,6 @@ _TOOLS["vault"] = _rows((r"(?:^| )(?:delete|destroy|purge|metadata delete|secret
 _TOOLS["rclone"] = _rows(
     (r"^(?:delete|purge|deletefile|rmdirs|cleanup)(?: |$)|^(?:sync|move|moveto|bisync)(?: |$)", "ask", "remote.delete")
 )
-_TOOLS["ansible"] = _rows((r"(?:^| )-m (?:shell|command|raw|file) .*(?:rm |state=absent)|(?:^| )-a \S*state=absent", "ask", _D))
 _TOOLS["op"] = _rows(
     (r"(?:^| )(?:delete|item delete|vault delete)(?: |$)", "ask", _D), (r"^(?:read|item get)(?: |$)", "ask", "secret.leak")
 )
@@ -446,7 +445,32 @@ def _php(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
                 return
 
 
+def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
+    """An ad-hoc command on other machines: what it would do here, it does there."""
+    given = read(command.words[1:], spec("m|module-name= a|args= i|inventory= u|user= b|become l|limit= e|extra-vars= f= C|check"))
+    module = (given.value("module-name") or "command").rpartition(".")[2]
+    text = given.value("args") or ""
+    if given.has("check"):
+        return
+    if module in ("shell", "command", "raw") and any(effect.weight != "allow" for effect in scene.again(text, None)):
+        yield Effect(_D, f"on other machines: {text}", "ask")
+    elif re.search(r"state=(?:absent|stopped)|force=yes", text):
+        yield Effect(_D, f"on other machines: {module} {text}", "ask")
+
+
+def _hands_on(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
+    """``yarn prisma ...``: a tool of the project behind the package manager's name."""
+    at = next((number for number, text in enumerate(words) if not text.startswith("-") and text not in ("exec", "run", "dlx")), len(words))
+    tool = words[at] if at < len(words) else ""
+    for pattern, weight, kind in _FRAMEWORK.get(tool, ()):
+        if re.search(pattern, " ".join(_verbs(words[at + 1 :]))):
+            yield Effect(kind, f"{tool} {' '.join(words[at + 1 : at + 5])}", weight)
+            return
+
+
 _NAMED = {
+    "ansible": _ansible,
+    **dict.fromkeys(("yarn", "pnpm", "bun", "npm"), _hands_on),
     "redis-cli": _redis,
     "valkey-cli": _redis,
     "keydb-cli": _redis,

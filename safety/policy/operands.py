@@ -120,6 +120,8 @@ def full_name(name: str, known: frozenset[str]) -> str:
     """The one known option that begins with ``name``; ``name`` itself if it is known, or begins none or several."""
     if name in known:
         return name
+    if name.startswith("no-") and name[3:] in known:
+        return name
     found = [full for full in known if full.startswith(name)]
     if not found and name.startswith("no-"):
         found = [f"no-{full}" for full in known if full.startswith(name[3:]) and name != "no-"]

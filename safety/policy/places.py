@@ -183,7 +183,7 @@ def place_of(path: str, facts: CallFacts) -> str:
     """Which place an absolute path (a pattern in it is cut off) is.
 
     ``sink``: writes to it go nowhere. ``socket``, ``device``. ``own``: the guard's. ``root``: ``/`` or a folder that holds the system or all
-    homes. ``home``: the whole home. ``above``: a folder that the workspace lies in. ``workspace``: all of it. ``git``: the git directory,
+    homes. ``temp-all``: such a folder itself. ``home``: the whole home. ``above``: a folder that the workspace lies in. ``workspace``: all of it. ``git``: the git directory,
     ``git-part``: something in it. ``inside``: below the workspace. ``temp``: below a folder for temporary files. ``secret``: credentials
     outside the workspace. ``startup``: what a login or a shell runs. ``system``. ``outside``: anything else.
     """
@@ -199,6 +199,8 @@ def place_of(path: str, facts: CallFacts) -> str:
         return "git" if path == facts.git_dir else "git-part"
     if path != facts.root and inside(path, facts.root):
         return _inner(path[len(facts.root) + 1 :])
+    if path in facts.temp:
+        return "temp-all"
     if path == "/" or path in _SYSTEM or path in ("/home", "/Users"):
         return "root"
     if path == facts.home or inside(facts.home, path):

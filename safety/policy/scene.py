@@ -111,10 +111,10 @@ def removal(
         ):
             yield Effect("path.remove", path, "deny", detail="takes .git along", instead="git rm -r .")
             return
-        elif place in ("workspace", "above") or (place == "root" and fixed in facts.temp):
-            place = "inside" if place == "workspace" else ("temp-all" if place == "root" else _below_above(path, fixed, facts))
-    elif place == "root" and path in facts.temp:
-        place = "temp-all"
+        elif place in ("workspace", "above"):
+            place = "inside" if place == "workspace" else _below_above(path, fixed, facts)
+    if place == "temp-all" and names:
+        place = "temp"
     if place == "workspace" and names:
         place = "inside"
     if place in ("above", "home", "root") and names and fixed != "/":
@@ -199,9 +199,7 @@ def writing(
             yield Effect("path.overwrite", target.word, "allow", detail="the path is not known before it runs")
         return
     place = places.place_of(places.fixed_part(path), facts)
-    if place in ("sink", "temp"):
-        return
-    if place == "root" and path in facts.temp:
+    if place in ("sink", "temp", "temp-all"):
         return
     if place == "socket":
         yield Effect("network.send", path, "ask")

@@ -6,6 +6,7 @@ into account: another machine, a container that is thrown away, a submodule, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from safety.policy.effects_files import file_effects, mkfs, redirect_effects
 from safety.policy.effects_git import git_effects
 from safety.policy.effects_own import own_effects
 from safety.policy.effects_remote import remote_effects, runs_download
-from safety.policy.scene import Scene, labelled, shown
+from safety.policy.scene import Scene, Target, labelled, removal, shown
 from safety.policy.shell import Code, Command, Parsed, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
 
@@ -109,8 +110,10 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
 
 def _unknown_program(command: Command) -> Iterator[Effect]:
     """A program whose name is only known as it runs: alone it may be anything, with arguments they tell something."""
-    words = [word.text for word in command.words[1:]]
-    first = command.words[0].text
+    words = [word.text for word in command.words[1:] if word.certain]
+    first, made_by = command.words[0].text, command.words[0].made_by
+    if _WELL_KNOWN.fullmatch(first) or (made_by and (made_by in _SET_UP or _SETS_UP.search(first))):
+        return
     if (
         not words
         or any(word.startswith("-") and set(word) & set("rRf") for word in words)
@@ -119,6 +122,12 @@ def _unknown_program(command: Command) -> Iterator[Effect]:
         yield Effect("unknown.run", f"a command that is not known before it runs: {first}", "ask")
 
 
+# Variables that by custom name a program, and programs whose output is made to be evaluated by a shell.
+_WELL_KNOWN = re.compile(
+    r"\$\{?(?:EDITOR|VISUAL|PAGER|BROWSER|SHELL|PYTHON\d?|PY|NODE|RUBY|CC|CXX|MAKE|CARGO|GO|PIP|NPM|GRADLE|MVN|JAVA|\w+_BIN|\w+_EXE)\}?"
+)
+_SET_UP = frozenset("ssh-agent dircolors keychain direnv brew pyenv rbenv nodenv fnm mise opam conda mamba starship zoxide resize thefuck".split())
+_SETS_UP = re.compile(r"\b(?:init|env|hook|shellenv|activate|completions?)\b")
 _GRAVE = frozenset("push reset clean delete destroy drop rm --force --hard ~ / /* .".split())
 
 
@@ -131,6 +140,33 @@ def _socket(command: Command, name: str, scene: Scene) -> Iterator[Effect]:
         target = scene.target(word, command.cwd)
         if target.path is not None and places.is_secret(target.path, scene.facts):
             yield Effect("secret.leak", target.path, "deny")
+
+
+def _through_mounts(effect: Effect, scene: Scene) -> Iterator[Effect]:
+    """What a container that is thrown away does to the folders of this machine it was given."""
+    for command in scene.parsed.commands:
+        if command.name in ("docker", "podman", "nerdctl") and any(word.text == "run" for word in command.words):
+            for source, inner in _mounts(command):
+                if effect.target.startswith("/") and places.inside(effect.target, inner):
+                    path = places.absolute(source + "/" + effect.target[len(inner.rstrip("/")) :], command.cwd)
+                    yield from removal(Target(path, effect.target), scene)
+
+
+def _mounts(command: Command) -> Iterator[tuple[str, str]]:
+    """``-v source:inner`` and ``--mount type=bind,source=,target=`` as pairs; named volumes and read-only ones are left out."""
+    words = [word.text for word in command.words]
+    for number, text in enumerate(words):
+        value = text.partition("=")[2] if text.startswith(("--volume=", "--mount=")) else ""
+        if text in ("-v", "--volume", "--mount") and number + 1 < len(words):
+            value = words[number + 1]
+        if value.startswith("type="):
+            parts = dict(part.partition("=")[::2] for part in value.split(","))
+            source, inner, options = parts.get("source", parts.get("src", "")), parts.get("target", parts.get("dst", "")), value
+        else:
+            source, _, rest = value.partition(":")
+            inner, _, options = rest.partition(":")
+        if inner and source.startswith(("/", ".", "~")) and "ro" not in options.split(","):
+            yield source, inner
 
 
 def _is_remote(via: tuple[str, ...]) -> bool:
@@ -147,7 +183,10 @@ def _wrapped(effects: Iterable[Effect], via: tuple[str, ...], remote: bool, cwd:
         if laid_out and local and effect.weight != "deny":
             continue
         if remote and local:
-            if throw_away or (effect.kind == "path.overwrite" and effect.weight != "deny"):
+            if throw_away:
+                yield from _through_mounts(effect, scene)
+                continue
+            if effect.kind == "path.overwrite" and effect.weight != "deny":
                 continue
             if effect.target.startswith(scene.facts.temp) and effect.kind.startswith("path."):
                 continue

@@ -551,8 +551,10 @@ _LANGUAGES = {
         comment=r"#[^\n]*",
     ),
 }
-_REMOVING_WORD = re.compile(
-    r"\b(?:unlink\w*|rmtree|remove_tree|rm_rf|rm_r|rmSync|rmdirSync|removeSync|removeDir\w*|deleteDir\w*|FileUtils\.rm\w*|File\.delete|rimraf)\b"
+_SOCKET = re.compile(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
+_OWN_SHELL = re.compile(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
+_PATTERN_LITERAL = re.compile(
+    r"(?:\b(?:if|unless|and|or|split|grep|when|return)\b|=~|!~|^|[(,;{&|!])\s*/(?:[^/\\\n]|\\.)+/|\b[ms]\{[^}]*\}|\bs/[^/\n]*/[^/\n]*/", re.MULTILINE
 )
 _IN_STRINGS = re.compile(_STRING, re.DOTALL)
 
@@ -560,7 +562,7 @@ _IN_STRINGS = re.compile(_STRING, re.DOTALL)
 def _by_names(code: Code, scene: Scene, language: _Language) -> Iterator[Effect]:
     text = _uncommented(code.text, language)
     cwd = code.cwd
-    strings = [(found.start(), found.end()) for found in _IN_STRINGS.finditer(text)]
+    strings = [(found.start(), found.end()) for pattern in (_IN_STRINGS, _PATTERN_LITERAL) for found in pattern.finditer(text)]
 
     def real(at: int) -> bool:
         return not any(begin < at < end - 1 for begin, end in strings)
@@ -586,6 +588,8 @@ def _by_names(code: Code, scene: Scene, language: _Language) -> Iterator[Effect]
             words = _all_strings(text[found.end() : found.end() + 2000].partition(")")[0])
             if words:
                 yield from scene.again(shlex.join(words), cwd)
+    if _SOCKET.search(text) and _OWN_SHELL.search(text):
+        yield Effect("network.shell", "whoever listens there", "deny")
     if re.search(language.fetch_and_run, text, re.DOTALL):
         yield Effect("network.run", "code fetched from the network", "ask")
     for found in re.finditer(r"\b(?:execute|query|exec|run|raw)\s*\(\s*" + _STRING, text):
@@ -631,7 +635,7 @@ def _arguments(text: str, at: int, scene: Scene, language: _Language) -> list[Wo
         return [Word(scene.facts.home + "/" + "/".join(_all_strings(rest.partition("\n")[0])))]
     if re.match(r"\s*(?:\)|$|;)", rest):
         return []
-    return [Word(rest[:20].strip() or "a path", False)]
+    return [Word("a path that the program works out", False)]
 
 
 def _shell_text(text: str, at: int, scene: Scene, language: _Language, cwd: str | None) -> Iterator[Effect]:

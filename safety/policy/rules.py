@@ -201,7 +201,7 @@ def _judge(effect: Effect, answers: Mapping[Question, Answer], coverage: Coverag
     answer = answers.get(asked, UNKNOWN)
     if answer.nothing:
         # A path that is not there now may be there when the command comes to it; a snapshot would have told.
-        risky = effect.kind == "path.remove" and not coverage.snapshot and not places.made_again(effect.target, facts.root if facts else "")
+        risky = effect.kind == "path.remove" and not coverage.snapshot and not _remakes(effect, facts.root if facts else "")
         return _Found(effect, "ask" if risky else "allow", destroys=risky)
     if asked.kind in ("refs", "merged", "config"):
         held = answer.value == "ours" and coverage.has(effect.pieces) and bool(effect.pieces)
@@ -217,6 +217,11 @@ def _judge(effect: Effect, answers: Mapping[Question, Answer], coverage: Coverag
     if not lost:
         return _Found(effect, "allow", destroys=bool(answer.things))
     return _Found(effect, stricter("ask", effect.weight), lost, True)
+
+
+def _remakes(effect: Effect, root: str) -> bool:
+    names = effect.question.detail if effect.question else ()
+    return places.made_again(effect.target, root) or (bool(names) and all(places.made_again(name) for name in names))
 
 
 def _made_again(thing: Thing, root: str) -> bool:

@@ -71,6 +71,7 @@ def _folder(shell: Shell, word: Word) -> str | None:
 
 
 def _unset(shell: Shell, name: str, call: Call) -> Output:
+    shell.emit(call)
     for word in call.words[1:]:
         if word.certain and not word.text.startswith("-"):
             shell.variables[word.text] = ()
@@ -93,6 +94,8 @@ def _read(shell: Shell, name: str, call: Call) -> Output:
 
 def _set(shell: Shell, name: str, call: Call) -> Output:
     words = call.words[1:]
+    if not words:
+        shell.emit(call)
     if words and words[0].text == "--":
         shell.positional = words[1:]
     elif words and not words[0].text.startswith(("-", "+")):

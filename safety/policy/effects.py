@@ -15,7 +15,7 @@ from safety.policy.effects_code import code_effects
 from safety.policy.effects_files import file_effects, mkfs, redirect_effects
 from safety.policy.effects_git import git_effects
 from safety.policy.effects_own import own_effects
-from safety.policy.effects_remote import remote_effects, runs_download
+from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
 from safety.policy.scene import Scene, Target, labelled, removal, shown
 from safety.policy.shell import Code, Command, Parsed, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
@@ -76,6 +76,8 @@ def _effects(parsed: Parsed, facts: CallFacts, depth: int) -> Iterator[Effect]:
     for command in parsed.commands:
         yield from _of_command(command, scene)
     for piece in parsed.codes:
+        if piece.language == "sql" and piece.via and sql_client(piece.via[-1].split()[0]):
+            continue  # read with its client, which tells the database
         first = piece.text.strip().splitlines()[:1]
         label = f"{piece.language}: {first[0][:100] if first else ''}"
         yield from labelled(_wrapped(code_effects(piece, scene), piece.via, _is_remote(piece.via), piece.cwd, scene), label)
@@ -104,6 +106,7 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
         yield from _unknown_program(command)
     yield from redirect_effects(command, scene)
     yield from runs_download(command)
+    yield from fed_by_network(command)
     if any(redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for redirect in command.redirects):
         yield from _socket(command, name, scene)
 

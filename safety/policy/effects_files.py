@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from safety.policy import places
 from safety.policy.operands import Given, Spec, read, spec
-from safety.policy.scene import Scene, Target, leak, removal, secret_path, writing
+from safety.policy.scene import Scene, Target, leak, names_secret, removal, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
 
@@ -427,6 +427,8 @@ def _in_place(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
         re.match(r"-[a-zA-Z0-9]*i", word.text) and not re.match(r"-[eEMmIxC]", word.text) for word in command.words[1:]
     ) and given.has("e", "E"):
         yield from _overwritten(given.operands, command, scene)
+    elif given.has("p", "n") and given.has("e", "E"):
+        yield from _shows(given.operands, command, scene)
 
 
 @_program("ed ex vi vim nvim", "s c= e= E u= S= n R b d N V=?", abbreviates=False)
@@ -507,6 +509,9 @@ def _unzip(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 
 @_program("zip", "m|move r q j d|delete x= i= u f P= e", abbreviates=False)
 def _zip(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    for word in given.operands[1:]:
+        if secret_path(scene.target(word, command.cwd), scene):
+            yield from _copied_secret(scene.target(word, command.cwd), scene.target(given.operands[0], command.cwd), scene)
     if given.has("move"):
         for word in given.operands[1:]:
             yield from (effect for effect in removal(scene.target(word, command.cwd), scene) if effect.weight == "deny")
@@ -638,8 +643,30 @@ def _secret_match(pattern: str) -> str:
 def _cat(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     # An option's value is rarely a file that is shown; a file that was taken for one still is.
     yield from _shows([*given.operands, *(value for _, value in given.options if value is not None)], command, scene)
-    if command.appended and not given.operands:
+    if (command.appended and not given.operands) or any(_found_by_find(word, command) for word in given.operands):
         yield from _shows_walked(command, scene)
+
+
+@_program("echo printf", "", abbreviates=False)
+def _echo(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    """A secret variable that is shown; one that goes on through a pipe or into a file is judged there."""
+    goes_on = command.redirects or any(other.fed_by is command for other in scene.parsed.commands)
+    for word in command.words[1:]:
+        if names_secret(word) and not goes_on:
+            yield Effect("secret.leak", word.text, "ask")
+
+
+@_program("openssl", "in= out= k= pass= d e a base64 A n", abbreviates=False)
+def _openssl(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    yield from _shows_long(command, ("-in",), scene) if {"base64", "enc", "rsa", "pkey", "pkcs12"} & {word.text for word in command.words} else ()
+
+
+def _shows_long(command: Command, options: tuple[str, ...], scene: Scene) -> Iterator[Effect]:
+    """Files that follow long options with one dash."""
+    writes = any(word.text == "-out" for word in command.words)
+    for option, value in zip(command.words, command.words[1:], strict=False):
+        if option.text in options and not writes and not any(word.text == "-pubout" for word in command.words):
+            yield from leak(scene.target(value, command.cwd), scene)
 
 
 def _shows_walked(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -751,7 +778,9 @@ def _packages(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     letters = [word.text for word in command.words[1:] if re.match(r"-(?:R|e$|P$|r$|-remove|-purge|-erase)", word.text)]
     if given.has("dry-run", "simulate", "just-print"):
         return
-    if (words and words[0] in removes) or (command.name in ("pacman", "dpkg", "rpm") and letters):
+    if command.name == "brew" and words[:1] == ["services"] and words[1:2] in (["stop"], ["kill"]):
+        yield Effect("service.stop", " ".join(words[2:]) or "every service", "ask")
+    elif (words and words[0] in removes) or (command.name in ("pacman", "dpkg", "rpm") and letters):
         yield Effect("system.change", f"installed packages: {' '.join(words[1:]) or 'those no longer needed'}", "ask")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from safety.policy import places
 from safety.policy.operands import Given, Spec, read, spec
-from safety.policy.scene import Scene, removal, shown, writing
+from safety.policy.scene import Scene, secret_path, writing
 from safety.policy.shell import Command, GitCommand, Word, git_words
 from safety.policy.values import Effect, Question
 
@@ -324,6 +324,14 @@ def _commit(call: Call) -> Iterator[Effect]:
     yield from _verified(call)
     if call.given.on("amend"):
         yield call.refs("history.rewrite", "HEAD", "refs", "head")
+
+
+@_verb("add", "f|force A|all u|update n|dry-run p|patch i|interactive N|intent-to-add v|verbose e|edit chmod= pathspec-from-file= refresh renormalize")
+def _add(call: Call) -> Iterator[Effect]:
+    if call.given.has("force") and not call.given.has("dry-run"):
+        for word in call.given.operands:
+            if secret_path(call.scene.target(word, call.where), call.scene):
+                yield Effect("secret.leak", word.text, "ask", detail="it goes into the history")
 
 
 # ---- refs and history ----------------------------------------------------------------------------------------------------------
@@ -904,5 +912,3 @@ def _unknown_remote(call: Call, remote: str) -> Iterator[Effect]:
 def is_protected(branch: str) -> bool:
     return bool(_PROTECTED.fullmatch(branch))
 
-
-__all__ = ["git_effects", "is_protected", "lenient", "removal", "shown"]

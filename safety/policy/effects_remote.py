@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
-from safety.policy.scene import Scene, leak, secret_path, writing
+from safety.policy.scene import Scene, leak, names_secret, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.sql import sql_effects
 from safety.policy.values import Action, Effect
@@ -34,6 +34,8 @@ def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
         return
     if name not in _TOOLS and name not in _NAMED:
         return
+    if name in ("python", "python3") and words[:1] == ["-m"] and words[1:2] and words[1] in _TOOLS:
+        name, words = words[1], words[2:]
     if any(_DRY.fullmatch(text) for text in words) and name not in ("curl", "redis-cli", "redis", "mysql"):
         return
     if name in _NAMED:
@@ -223,8 +225,9 @@ _TOOLS: dict[str, tuple[_Row, ...]] = {
         _GENERIC,
     ),
 }
-_TOOLS["heroku"] = _rows((r"(?:^| )(?:\w+:)?(?:destroy|reset|delete|remove|unset|rollback|leave|revoke|clear)(?: |$)|(?:^| )pg:(?:reset|killall|promote|copy|push|pull)(?: |$)|(?:^| )ps:(?:stop|kill)(?: |$)|(?:^| )maintenance:on", "ask", _D),
+_TOOLS["heroku"] = _rows((r"(?:^| )(?:\w+:)?(?:destroy|reset|delete|remove|unset|rollback|leave|revoke|clear)(?: |$)|(?:^| )pg:(?:reset|killall|promote|copy|push|pull)(?: |$)|(?:^| )ps:(?:stop|kill)(?: |$)|(?:^| )ps:scale .*=0\b|(?:^| )maintenance:on", "ask", _D),
                          (r"^config(?: |$)(?!:)|^config:get ", "ask", "secret.leak"))  # fmt: skip
+_TOOLS["railway"] = _rows((r"^(?:down|delete|unlink|environment delete|volume delete)(?: |$)", "ask", _D))
 _TOOLS["vault"] = _rows((r"(?:^| )(?:delete|destroy|purge|metadata delete|secrets disable|auth disable|lease revoke|token revoke|seal|disable)(?: |$)", "ask", _D),
                         (r"^(?:kv get|read)(?: |$)|^print token", "ask", "secret.leak"))  # fmt: skip
 _TOOLS["rclone"] = _rows(
@@ -437,6 +440,8 @@ def _php(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """A framework's own script behind an interpreter."""
     operands = [word.text for word in command.words[1:] if not word.text.startswith("-")]
     script = operands[0].rpartition("/")[2] if operands else ""
+    if script in ("manage.py", "artisan", "rails"):
+        yield from _framework_code(command, words, scene)
     if script in ("artisan", "console", "manage.py", "wp", "odoo-bin", "rails", "drush"):
         rest = words[words.index(operands[0]) + 1 :]
         for pattern, weight, kind in _FRAMEWORK.get(script, ()):
@@ -458,6 +463,29 @@ def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effec
         yield Effect(_D, f"on other machines: {module} {text}", "ask")
 
 
+_DELETES_ALL = re.compile(r"\.(?:delete_all|destroy_all|delete\(\)|drop_table|truncate|flush)|drop_all\(|->(?:delete|truncate|forceDelete)\(|::truncate\(")
+
+
+def _framework_code(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
+    """Code for a framework's console: ``manage.py shell -c``, ``rails runner``, ``artisan tinker --execute``."""
+    if {"shell", "shell_plus", "runner", "r", "tinker", "console"} & set(words):
+        for text in words:
+            if _DELETES_ALL.search(text):
+                yield Effect(_X, text[:100], "ask")
+
+
+def _sql_in(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
+    """Tools of clouds that carry SQL to a database: ``bq query``, ``heroku pg:psql -c``."""
+    if {"query", "pg:psql", "psql", "sql", "execute"} & set(words):
+        for text in [*words, command.stdin or ""]:
+            yield from sql_effects(text)
+
+
+def _mirrors(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
+    if any(re.search(r"mirror\b.*--delete|(?:^|;)\s*(?:rm|mrm|glob rm)\b|-R\b.*--delete", text) for text in [*words, command.stdin or ""]):
+        yield Effect("remote.delete", "files on another machine", "ask")
+
+
 def _hands_on(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """``yarn prisma ...``: a tool of the project behind the package manager's name."""
     at = next((number for number, text in enumerate(words) if not text.startswith("-") and text not in ("exec", "run", "dlx")), len(words))
@@ -470,6 +498,9 @@ def _hands_on(command: Command, words: list[str], scene: Scene) -> Iterator[Effe
 
 _NAMED = {
     "ansible": _ansible,
+    **dict.fromkeys(("bq", "heroku", "flyctl", "fly", "aws", "gcloud", "supabase", "snow", "wrangler", "turso", "doctl"), _sql_in),
+    **dict.fromkeys(("lftp", "ncftp", "sftp", "ftp"), _mirrors),
+    **dict.fromkeys(("rails", "manage.py", "django-admin"), _framework_code),
     **dict.fromkeys(("yarn", "pnpm", "bun", "npm"), _hands_on),
     "redis-cli": _redis,
     "valkey-cli": _redis,
@@ -505,6 +536,9 @@ def _curl(command: Command, scene: Scene) -> Iterator[Effect]:
         yield Effect("remote.delete", host, "ask")
     if given.values("data", "data-raw", "data-binary", "json") and _STORE_PORT.search(host) and "_delete_by_query" in host:
         yield Effect("remote.delete", host, "ask")
+    for text in given.values("data", "data-raw", "data-binary", "json"):
+        if re.search(r"\bmutation\b[^}]*\b(?:delete|remove|destroy|purge)", text.text, re.I):
+            yield Effect("remote.delete", host, "ask")
     for name, value in given.options:
         if value is None:
             continue
@@ -572,7 +606,15 @@ def _piped_secret(command: Command, scene: Scene, host: str, local: bool) -> Ite
         redirect.op == "<" and secret_path(scene.target(redirect.target, command.cwd), scene) for redirect in command.redirects
     ):
         yield Effect("secret.leak", f"credentials to {host}", "deny")
+    if source is None and {"env", "printenv", "set", "export", "declare", "history"} & set(command.piped_from):
+        yield Effect("secret.leak", f"the environment to {host}", "deny")
     while source is not None:
+        if source.name in ("echo", "printf") and any(names_secret(word) for word in source.words[1:]):
+            yield Effect("secret.leak", f"a secret variable to {host}", "deny")
+            return
+        if source.name == "history":
+            yield Effect("network.send", f"the shell's history to {host}", "ask")
+            return
         if source.name in ("env", "printenv", "set", "export", "declare") and len(source.words) == 1:
             yield Effect("secret.leak", f"the environment to {host}", "deny")
             return
@@ -618,8 +660,7 @@ def _httpie(command: Command, scene: Scene) -> Iterator[Effect]:
     for word in words[1:]:
         if "@" in word.text and not word.text.startswith("http"):
             yield from _sent(Word(word.text.rpartition("@")[2]), command, scene, host, local, whole=True)
-    if command.fed_by is not None:
-        yield from _piped_secret(command, scene, host, local)
+    yield from _piped_secret(command, scene, host, local)
 
 
 def _netcat(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -688,6 +729,35 @@ _NETWORK = {
     **dict.fromkeys(("aws", "gsutil", "gcloud", "az", "s3cmd", "rclone", "mc", "gh", "glab", "kubectl", "docker", "croc", "wormhole", "transfer", "b2"), _sends_files),
     **dict.fromkeys(("dig", "nslookup", "host", "ping", "drill"), _dns),
 }  # fmt: skip
+
+
+def sql_client(name: str) -> bool:
+    return name in _SQL_CLIENTS
+
+
+_SHELLS = frozenset("sh bash zsh dash ksh fish source . eval iex Invoke-Expression".split())
+_LISTENS = frozenset("openssl telnet nc ncat socat".split())
+_FETCHES = frozenset("curl wget irm iwr Invoke-WebRequest Invoke-RestMethod http aria2c".split())
+
+
+def fed_by_network(command: Command) -> Iterator[Effect]:
+    """A shell that reads its commands from a connection, or from what was fetched."""
+    name = command.name
+    if name in _SHELLS:
+        if _LISTENS & set(command.piped_from):
+            yield Effect("network.shell", "whoever is on the other side", "deny")
+        elif not command.runs_download and (
+            _FETCHES & set(command.piped_from) or any(redirect.target.made_by in _FETCHES for redirect in command.redirects)
+        ):
+            yield from _ran_unread()
+    elif name in ("deno", "bun", "npx", "bunx", "pnpx", "uvx", "pipx") and any(
+        re.match(r"(?:git\+)?https?://(?!(?:[\w.-]+\.)?(?:deno\.land|jsr\.io|esm\.sh))", word.text) for word in command.words[1:3]
+    ):
+        yield from _ran_unread()
+
+
+def _ran_unread() -> Iterator[Effect]:
+    yield Effect("network.run", "code fetched from the network", "ask", instead="fetch it into a file, read it, then run it")
 
 
 def runs_download(command: Command) -> Iterator[Effect]:

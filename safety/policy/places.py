@@ -274,7 +274,8 @@ def is_secret(path: str, facts: CallFacts) -> bool:
         below = path[len(facts.home) + 1 :]
         for folder in _SECRET_FOLDERS:
             if inside(below, folder):
-                return not _PUBLIC_IN_SECRET_FOLDERS.fullmatch(name) or name == below
+                public = _PUBLIC_IN_SECRET_FOLDERS.fullmatch(name) and folder in (".ssh", ".aws", ".gnupg")
+                return not public
     if path.startswith(("/etc", "/root", "/run", "/var", "/proc")) and (
         any(inside(path, place) for place in _SYSTEM_SECRETS) or _PROCESS_ENVIRONMENT.fullmatch(path)
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -229,6 +230,17 @@ def leak(target: Target, scene: Scene, *, sent: bool = False) -> Iterator[Effect
     if places.is_secret(path, facts):
         away = not places.inside(path, facts.root)
         yield Effect("secret.leak", path, "deny" if sent or (away and not path.startswith("/etc")) else "ask")
+
+
+_SECRET_VARIABLE = re.compile(
+    r"(?<!\\)\$\{?(?!#)(?:\w*_)?(?:SECRET|TOKEN|PASSWORD|PASSWD|PASS|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?|SECRETS)(?:_(?!FILE|PATH|URL|NAME|ID\b)\w*)?"
+    r"(?:\}|(?![\w:]))"
+)
+
+
+def names_secret(word: Word) -> bool:
+    """Whether a word that is not known holds a variable whose name says that it is a secret."""
+    return not word.certain and bool(_SECRET_VARIABLE.search(word.text))
 
 
 def secret_path(target: Target, scene: Scene) -> bool:

@@ -16,7 +16,7 @@ from safety.policy.effects_files import file_effects, mkfs, redirect_effects
 from safety.policy.effects_git import git_effects
 from safety.policy.effects_own import own_effects
 from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
-from safety.policy.scene import Scene, Target, labelled, removal, shown
+from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
 from safety.policy.shell import Code, Command, Parsed, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
 
@@ -41,6 +41,28 @@ _LOCAL = (
 def effects_of(parsed: Parsed, call: CallFacts) -> tuple[Effect, ...]:
     """Everything that the text would do, each once, in the order of the text. Reading what commands only look at gives nothing."""
     return tuple(dict.fromkeys(_effects(parsed, call, 0)))
+
+
+def effects_of_tool(tool: str, paths: Iterable[tuple[str, str]], call: CallFacts) -> tuple[Effect, ...]:
+    """What a file tool would do: ``write`` (``edit``, too), ``append``, ``delete``, ``move-from``, ``move-to``, ``read``.
+
+    Each path comes as declared, absolute, and as it is after its links were followed: both must be harmless, so that a link does not
+    lead out of the workspace unseen.
+    """
+    scene = Scene(call, Parsed(), lambda text, cwd: (), lambda code: ())
+    found: list[Effect] = []
+    for declared, real in paths:
+        for path in dict.fromkeys((declared, real)):
+            target = Target(path, path)
+            if tool == "delete":
+                found += removal(target, scene)
+            elif tool == "move-from":
+                found += (effect for effect in removal(target, scene) if effect.kind == "self.defense" or effect.weight == "deny")
+            elif tool == "read":
+                found += leak(target, scene)
+            else:
+                found += writing(target, scene, append=tool == "append")
+    return tuple(dict.fromkeys(labelled(found, tool)))
 
 
 def questions_of(effects: Iterable[Effect], coverage: Coverage | None = None) -> tuple[Question, ...]:

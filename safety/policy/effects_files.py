@@ -56,10 +56,11 @@ def _targets(words: Iterable[Word], command: Command, scene: Scene) -> Iterator[
 
 def _removed(words: list[Word], command: Command, scene: Scene, *, deep: bool) -> Iterator[Effect]:
     """Removal of what words name, of what comes through a pipe (xargs, parallel) and of what find hands over."""
+    fresh = "trap" in command.via and any(other.name == "mktemp" for other in scene.parsed.commands)
     for word in words:
         if _found_by_find(word, command):
             yield from _walked(scene, command, "lost")
-        else:
+        elif word.certain or not fresh:  # a trap is set before the temporary folder is made that it removes
             yield from removal(scene.target(word, command.cwd), scene, deep=deep)
     if command.appended and not any(_found_by_find(word, command) for word in words):
         yield from _walked(scene, command, "lost")
@@ -98,9 +99,10 @@ def _walked(scene: Scene, command: Command, kind: str) -> Iterator[Effect]:
     elif command.cwd is not None and places.place_of(command.cwd, scene.facts) in ("workspace", "inside") and source is not None:
         yield _listed(kind, command.cwd, "all")
     else:
-        weight = "deny" if kind == "lost" and source is None and not command.stdin and not command.redirects else "ask"
-        yield Effect(
-            "path.remove" if kind == "lost" else "path.overwrite", "paths that are named as it runs", "ask" if weight else "ask"
+        yield (
+            Effect("path.remove", "paths that are named as it runs", "ask")
+            if kind == "lost"
+            else Effect("path.overwrite", "paths that are named as it runs", "ask", pieces=("tracked",))
         )
 
 

@@ -20,7 +20,7 @@ _LOCAL_HOST = re.compile(
     re.I,
 )
 _STORE_PORT = re.compile(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
-_DRY = re.compile(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--help|-h|help|--version")
+_DRY = re.compile(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version")
 
 
 def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:

@@ -114,7 +114,7 @@ def removal(
             return
         elif place in ("workspace", "above"):
             place = "inside" if place == "workspace" else _below_above(path, fixed, facts)
-    if place == "temp-all" and names:
+    if place == "temp-all" and (names or (fixed != path and not places.matches_all(path[len(fixed) :].strip("/")))):
         place = "temp"
     if place == "workspace" and names:
         place = "inside"
@@ -196,8 +196,8 @@ def writing(
     facts = scene.facts
     if path is None:
         # Where a program writes is rarely known and rarely matters; what matters is named.
-        if not append and target.word and not target.word.startswith("$"):
-            yield Effect("path.overwrite", target.word, "allow", detail="the path is not known before it runs")
+        if not append and facts.repository is not None:
+            yield Effect("path.overwrite", target.word, "ask", pieces=("tracked",), detail="the path is not known before it runs")
         return
     place = places.place_of(places.fixed_part(path), facts)
     if place in ("sink", "temp", "temp-all"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from safety.policy.calls import EMPTY, NO_FEED, Call
-from safety.policy.expand import Output, words_of
+from safety.policy.expand import Output, braced, words_of
 from safety.policy.gitwords import join
 from safety.policy.options import read_options
 from safety.policy.words import NO_ENV, Word
@@ -27,7 +27,7 @@ def declare(shell: Shell, raws: list[str]) -> Output:
         if raw.startswith("-"):
             exports |= "x" in raw and raw[0] == "-"
             continue
-        for name, value in shell.values_of([raw]):
+        for name, value in shell.values_of(braced(raw)):
             shell.assign(name, value)
             if exports:
                 shell.export(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -139,14 +140,17 @@ def words_of(raw: str, shell: Shell) -> list[Word]:
     """The words, perhaps none, that one word of a command becomes."""
     if _PLAIN.fullmatch(raw):
         return [Word(raw)]
-    if "{" in raw and ("," in raw or ".." in raw) and raw.count("{") <= MAX_BRACES:
-        found: list[Word] = []
-        for number, each in enumerate(_braces(raw)):
-            if number >= MAX_WORDS:
-                return [Word(raw, False, True)]
-            found += _expanded(each, shell, split=True)
-        return found
+    if "{" in raw and len(alternatives := braced(raw)) > 1:
+        return [word for each in alternatives for word in _expanded(each, shell, split=True)]
     return _expanded(raw, shell, split=True)
+
+
+def braced(raw: str) -> list[str]:
+    """What braces make of a word as written."""
+    if "{" not in raw or ("," not in raw and ".." not in raw) or raw.count("{") > MAX_BRACES:
+        return [raw]
+    found = list(itertools.islice(_braces(raw), MAX_WORDS + 1))
+    return found if len(found) <= MAX_WORDS else [raw]
 
 
 def word_of(raw: str, shell: Shell) -> Word:
@@ -468,8 +472,8 @@ def _first_brace(raw: str) -> tuple[int, int, list[str]] | None:
     i = 0
     while i < len(raw):
         char = raw[i]
-        if char in "'\"\\`" or (char == "$" and raw[i + 1 : i + 2] in ("{", "(", "'", '"')):
-            i = lexer.quote_end(i)
+        if (end := _skipped(raw, i, lexer)) > i:
+            i = end
         elif char == "{" and (closed := _alternatives(raw, i, lexer)):
             return i, closed[0], closed[1]
         else:
@@ -477,13 +481,21 @@ def _first_brace(raw: str) -> tuple[int, int, list[str]] | None:
     return None
 
 
+def _skipped(raw: str, i: int, lexer: Lexer) -> int:
+    """The end of a quote or an expansion at ``i``, in which no brace counts; ``i`` itself if none starts there."""
+    char, after = raw[i], raw[i + 1 : i + 2]
+    if char in "'\"\\`" or (char == "$" and after and after in "{('\""):
+        return lexer.quote_end(i)
+    return lexer.commands_end(i + 2) if char in "<>" and after == "(" else i
+
+
 def _alternatives(raw: str, begin: int, lexer: Lexer) -> tuple[int, list[str]] | None:
     """Where the brace at ``begin`` closes and what it holds, if that makes it an expansion."""
     depth, i, last, parts = 0, begin, begin + 1, []
     while i < len(raw):
         char = raw[i]
-        if char in "'\"\\`" or (char == "$" and raw[i + 1 : i + 2] in ("{", "(", "'", '"')):
-            i = lexer.quote_end(i)
+        if (end := _skipped(raw, i, lexer)) > i:
+            i = end
             continue
         if char == "{":
             depth += 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from safety.policy.scan import danger_words
-from safety.policy.words import Code, Command, Parsed
+from safety.policy.words import Code, Command, Parsed, Word
 
 
 class Findings:
@@ -22,6 +22,7 @@ class Findings:
         self.scanned = False
         self.foreign = ""  # powershell or cmd, where the text is for it
         self.nodes = 0
+        self.traps: list[tuple[Any, Word]] = []  # a shell, and what it runs when it ends
         self.level = 0
         self.characters = 0
 

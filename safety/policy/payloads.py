@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from safety.policy.calls import NETWORK, NO_FEED, Call
+from safety.policy.calls import EMPTY, NETWORK, NO_FEED, Call
 from safety.policy.expand import Output
 from safety.policy.gitwords import join
 from safety.policy.options import command_at, read_options
@@ -118,7 +118,8 @@ def _trap(shell: Shell, name: str, call: Call) -> Output | None:
     words = [word for word in call.words[1:] if word.text != "--"]
     if len(words) < 2 or words[0].text.startswith("-"):
         return None
-    return shell.payload("trap", words[0], call)
+    shell.run.traps.append((shell, words[0]))
+    return EMPTY
 
 
 def _option_text(values: str, options: tuple[str, ...], longs: tuple[str, ...], *, joined: bool = False) -> Handler:

@@ -38,6 +38,7 @@ class Shell:
         self.old_cwd: str | None = None
         self.folders: list[str | None] = []
         self.base: dict[str, str] = {}
+        self.given: frozenset[str] = frozenset()  # the variables that came from outside, which children get too
         self.variables: dict[str, tuple[Word, ...] | None] = {}
         self.exported: dict[str, str | None] = {}
         self.functions: dict[str, tuple[Any, list[Token]]] = {}
@@ -156,10 +157,15 @@ class Shell:
         inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.feed
         if not remote:
             inner.files = self.files
-            inner.exported = {**self.exported, **call.env}
-            for name, value in inner.exported.items():
-                inner.variables[name] = (Word(value),) if value is not None else None
+            inner.inherit({**self.exported, **call.env})
         return inner.run_text(word.text)
+
+    def inherit(self, env: Mapping[str, str | None]) -> None:
+        """Know only what a new process does."""
+        self.exported = dict(env)
+        self.variables = {name: self.variables[name] for name in self.given if name in self.variables}
+        for name, value in env.items():
+            self.variables[name] = (Word(value),) if value is not None else None
 
     def elsewhere(self, via: str) -> Shell:
         """A shell on another machine or in a container."""
@@ -413,6 +419,7 @@ class Shell:
             self.functions.update(shell.functions)
             self.exported.update(shell.exported)
         self.cwd, self.variables, self.files = cwd, variables, files
+        self.run.traps = [(self if any(shell is each for each in shells) else shell, word) for shell, word in self.run.traps]
         for name in self.exported:
             if name in variables:
                 self.exported[name] = _certain(variables[name])

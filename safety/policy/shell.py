@@ -22,6 +22,7 @@ __all__ = [
     "canonical", "danger_words", "git_words", "parse", "program_name", "read_options",
 ]  # fmt: skip
 
+MAX_TRAPS = 20
 _NO_VARIABLES: Mapping[str, str] = {}
 
 
@@ -49,9 +50,13 @@ def parse(
         return run.parsed()
     shell = Shell(run, cwd)
     shell.variables = {name: (Word(value),) for name, value in variables.items()}
+    shell.given = frozenset(variables)
     shell.base = {"HOME": home or variables.get("HOME", ""), "TOP": top}
     try:
         shell.run_text(text)
+        for trapped, word in run.traps[:MAX_TRAPS]:
+            trapped.via = (*trapped.via, "trap")
+            trapped.run_text(word.text)
     except RecursionError:
         run.scan(text, "nested too deeply")
     if run.foreign:

@@ -19,6 +19,7 @@ MAX_NODES = 2_500
 MAX_ROUNDS = 16  # of a loop over known words
 
 Node = Any  # a tree-sitter node
+_QUESTIONS = frozenset("[ test grep egrep rg which command type diff cmp pgrep false hash".split())
 _PLACE = re.compile(rb"w(\d+)")
 
 
@@ -28,9 +29,20 @@ _PLACE = re.compile(rb"w(\d+)")
 def sequence(shell: Shell, node: Node, tokens: list[Token]) -> Output:
     """Follow a node's children one after the other."""
     output = EMPTY
-    for child in node.children:
-        output = joined(output, statement(shell, child, tokens))
+    children = node.children
+    for at, child in enumerate(children):
+        if child.type not in STATEMENTS:
+            continue
+        aside = at + 1 < len(children) and children[at + 1].type == "&"
+        output = joined(output, statement(_aside(shell) if aside else shell, child, tokens))
     return output
+
+
+def _aside(shell: Shell) -> Shell:
+    """A subshell whose written files are seen outside."""
+    inner = shell.fork()
+    inner.files = shell.files
+    return inner
 
 
 def statement(shell: Shell, node: Node, tokens: list[Token]) -> Output:
@@ -51,22 +63,39 @@ def statement(shell: Shell, node: Node, tokens: list[Token]) -> Output:
 
 
 def _list(shell: Shell, node: Node, tokens: list[Token]) -> Output:
-    """``a && b || c``: what follows && runs where the left succeeded; what follows || where it failed."""
+    """``a && b || c``: what follows && runs where the left succeeded; what follows || where it failed.
+
+    Afterwards the left is taken to have succeeded, as most commands do, but for those whose point is to fail now and then.
+    """
     parts: list[tuple[str, Node]] = []
     while node.type == "list":
         left, operator, right = node.children[0], node.children[1].type, node.children[-1]
         parts.append((operator, right))
         node = left
     output = statement(shell, node, tokens)
+    without = shell.fork() if _asks(node, tokens) else None  # the state, should the rest of an && chain not run
     for operator, part in reversed(parts):
         if operator != "||":
             output = joined(output, statement(shell, part, tokens))
+            if without is None and _asks(part, tokens):
+                without = shell.fork()
             continue
-        other = shell.fork()
+        other = without or shell.fork()
+        without = None
         output = joined(output, statement(other, part, tokens))
         if not _leaves(part, tokens):
             shell.merge([shell, other])
+    if without is not None:
+        shell.merge([shell, without])
     return output
+
+
+def _asks(node: Node, tokens: list[Token]) -> bool:
+    """Whether a statement is a question: ``[ -d x ]``, ``! a``, ``grep -q x``."""
+    if node.type != "command":
+        return node.type == "negated_command"
+    token = tokens[int(_PLACE.findall(node.text)[0])]
+    return token.test or token.raw in _QUESTIONS
 
 
 def _pipeline(shell: Shell, node: Node, tokens: list[Token]) -> Output:
@@ -86,9 +115,7 @@ def _pipeline(shell: Shell, node: Node, tokens: list[Token]) -> Output:
 
 
 def _subshell(shell: Shell, node: Node, tokens: list[Token]) -> Output:
-    inner = shell.fork()
-    inner.files = shell.files
-    return sequence(inner, node, tokens)
+    return sequence(_aside(shell), node, tokens)
 
 
 def _if(shell: Shell, node: Node, tokens: list[Token]) -> Output:

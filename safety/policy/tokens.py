@@ -62,6 +62,7 @@ _ARRAY = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _OPENERS = frozenset("if then elif else do while until ! {".split())
 _CLOSERS = frozenset("fi done esac }".split())
+_AFTER = frozenset("then elif else do fi done esac }".split())  # keywords also where a compound command just ended
 _COMPOUND = r"(?=[{(!]|\[\[|(?:if|while|until|for|select|case)\b)"
 _TIMED = re.compile(rf"(?:\s+-p)?(?:\s+--)?\s+{_COMPOUND}")
 _COPROCESS = re.compile(rf"(?:\s+\w+)?\s+{_COMPOUND}")
@@ -147,12 +148,14 @@ class Lexer:
             return
         if self.loop and self._loop_word(raw, plain):
             return
-        if not self.start:
+        if not self.start and not (self.closed and plain in _AFTER):
             self._put(Token(raw))
             return
+        if self.closed and not self.start:  # "( a ) }" needs nothing between
+            self.out.append(" ;")
         if plain in _OPENERS:
-            self.out.append(f" ; {plain}" if plain == "do" and self.closed else f" {plain}")
-            self.closed = False
+            self.out.append(f" {plain}")
+            self.start, self.closed = True, False
         elif plain in _CLOSERS:
             if plain == "esac" and nest:
                 nest.pop()
@@ -251,11 +254,12 @@ class Lexer:
             raise TooMuch("too many commands")
 
     def _newline(self) -> None:
-        if self.out[-1:] != ["\n"]:
+        """A line's end is written as a semicolon where it ends a command: over newlines the grammar joins lines now and then."""
+        if self.loop != 2 and not self.start and not (self.nest and self.nest[-1] in ("subject", "in", "pattern")):
             self._count_operator()
-        self.loop = 0
-        self.out.append("\n")
-        self.start, self.closed = True, False
+            self.loop = 0
+            self.out.append(" ;")
+            self.start, self.closed = True, False
         if self.pending:
             self._bodies()
 

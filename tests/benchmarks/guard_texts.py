@@ -76,7 +76,9 @@ def mutated(draw: random.Random, text: str) -> str:
         elif kind == 5:
             text = f"{text}{draw.choice((' | ', ' && ', '; ', chr(10)))}{draw.choice(WORDS)}"
         else:
-            text = text[:at] + chr(draw.choice((draw.randrange(128), draw.randrange(0x3000), draw.randrange(0x110000)))) + text[at:]
+            text = (
+                text[:at] + chr(draw.choice((draw.randrange(128), draw.randrange(0x3000), draw.randrange(0x110000)))) + text[at:]
+            )
         text = text[:30_000]
     return text
 

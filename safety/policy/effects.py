@@ -17,7 +17,7 @@ from safety.policy.effects_git import git_effects
 from safety.policy.effects_own import own_effects
 from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
 from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
-from safety.policy.shell import Code, Command, Parsed, git_words, parse
+from safety.policy.shell import Code, Command, Parsed, Word, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
 
 _MAX_DEPTH = 6
@@ -109,6 +109,9 @@ def _effects(parsed: Parsed, facts: CallFacts, depth: int) -> Iterator[Effect]:
 
 def _of_command(command: Command, scene: Scene) -> Iterator[Effect]:
     name = command.name
+    if name.startswith("git-") and name not in ("git-safety", "git-lfs"):
+        command = replace(command, words=(Word("git"), Word(name[4:]), *command.words[1:]))
+        name = "git"
     verb = git_words(command).verb if name == "git" else ""
     found = _all_of(command, name, verb, scene)
     yield from labelled(_wrapped(found, command.via, command.remote, command.cwd, scene), shown(command))
@@ -117,11 +120,14 @@ def _of_command(command: Command, scene: Scene) -> Iterator[Effect]:
 def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Effect]:
     if command.env or name:
         yield from own_effects(command, verb)
-    if verb:
+    if name == "git":
         yield from git_effects(command, scene)
     elif name.startswith(("mkfs", "newfs")):
         yield from mkfs(command)
+    elif name and command.words[0].glob:
+        yield from _unknown_program(command)
     elif name:
+        yield from _payloads(command, name, scene)
         yield from file_effects(command, scene)
         yield from remote_effects(command, scene)
     elif command.words and not command.runs_download:
@@ -131,6 +137,42 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
     yield from fed_by_network(command)
     if any(redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for redirect in command.redirects):
         yield from _socket(command, name, scene)
+
+
+_SHELLS = frozenset("sh bash zsh dash ksh source . eval".split())
+_RUNNING_OPTIONS: dict[str, tuple[str, str]] = {
+    # the options whose value holds commands, and what in it is one
+    "expect": (r"-c", r"(?:spawn|exec|system)\s+([^;\n]+)"),
+    "emacs": (r"--eval|--execute|-eval", r"\((?:shell-command|call-process-shell-command|shell-command-to-string)\s+\"((?:[^\"\\]|\\.)*)\""),
+    "npm": (r"-c|--call", r"(.+)"),
+    "pnpm": (r"-c|--call", r"(.+)"),
+    "less": (r"\+", r"!(.+)"),
+    "sed": (r"-e|--expression", r"(?:^|[;\d$/}])e\s+(.+)"),
+    "ex": (r"-\w*c", r"!(.+)"),
+}
+
+
+def _payloads(command: Command, name: str, scene: Scene) -> Iterator[Effect]:
+    """Commands in the arguments of programs that are no wrappers otherwise."""
+    if name in _RUNNING_OPTIONS:
+        option, pattern = _RUNNING_OPTIONS[name]
+        texts = [word.text for word in command.words[1:]]
+        for number, text in enumerate(texts):
+            before = texts[number - 1] if number else ""
+            value = text if re.fullmatch(option, before) or (name == "sed" and not number) else text[1:] if name == "less" and text[:1] == "+" else ""
+            for found in re.finditer(pattern, value) if value else ():
+                yield from scene.again(found[1], command.cwd)
+    for variable in ("PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN"):
+        if command.env.get(variable) and name in ("man", "less", "crontab", "visudo", "sudoedit", "systemctl", "journalctl", "gh", "psql"):
+            yield from scene.again(command.env[variable] or "", command.cwd)
+    if name in _SHELLS:
+        for word in command.words[1:]:
+            if word.text.startswith("<(") and word.text.endswith(")"):
+                yield from scene.again(f"{word.text[2:-1]} | bash", command.cwd)
+    if command.stdin:
+        for word in command.words[1:]:
+            if re.fullmatch(r">\(\s*(?:ba|z|da|k)?sh\b.*\)", word.text):
+                yield from scene.again(command.stdin, command.cwd)
 
 
 def _unknown_program(command: Command) -> Iterator[Effect]:

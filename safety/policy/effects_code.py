@@ -350,8 +350,9 @@ def _python_call(node: ast.Call, reader: _Python) -> None:
         )
         for one in _python_targets(target, reader):
             reader.found += writing(one, scene)
+        away = not any(one.path is None or places.inside(one.path, scene.facts.root) for one in _python_targets(target, reader))
         for one in _python_targets(source, reader):
-            reader.found += (effect for effect in removal(one, scene) if effect.weight == "deny" and one.path is not None)
+            reader.found += (effect for effect in removal(one, scene) if one.path is not None and (away or effect.weight == "deny"))
     elif name in _COPIES and len(arguments) > 1:
         for one in _python_targets(arguments[1], reader):
             reader.found += writing(one, scene)
@@ -504,7 +505,7 @@ _RUBY = _Language(
     reads=r"\b(?:File|IO)\s*\.\s*(?:read|binread|readlines|foreach)\b\s*\(?\s*",
 )
 _PHP = _Language(
-    removes=r"\b(?:unlink|rmdir|ftruncate)\s*\(\s*",
+    removes=r"\b(?:unlink|rmdir|ftruncate)\s*\(\s*|\barray_map\s*\(\s*['\"]unlink['\"]\s*,\s*",
     writes=r"\bfile_put_contents\s*\(\s*",
     shells=r"\b(?:system|exec|shell_exec|passthru|popen|proc_open)\s*\(\s*|(?=`)",
     starts=r"(?!)",
@@ -630,7 +631,8 @@ def _arguments(text: str, at: int, scene: Scene, language: _Language) -> list[Wo
         return [Word(scene.facts.home + ("/" + _string(joined).lstrip("/") if joined else ""))]
     pattern = re.match(r"(?:glob\s*\(?|Dir(?:\.glob\s*\(|\[)|<)\s*(?:" + _STRING + r"|([^>\s'\"]+)>)", rest)
     if pattern:
-        return [Word(_home(pattern[5] or _string(pattern), scene), True, True)]
+        matched = re.sub(language.homes, lambda _: scene.facts.home, pattern[5] or _string(pattern))
+        return [Word(_home(matched, scene), True, True)]
     if re.match(r"(?:path\.)?(?:join|resolve)\s*\(", rest) and re.search(language.homes, rest.partition(")")[0] + ")"):
         return [Word(scene.facts.home + "/" + "/".join(_all_strings(rest.partition("\n")[0])))]
     if re.match(r"\s*(?:\)|$|;)", rest):

@@ -87,7 +87,8 @@ def _walked(scene: Scene, command: Command, kind: str) -> Iterator[Effect]:
                 question=Question("discard", command.cwd),
             )
     elif source is not None and source.name in ("rg", "ag", "fd", "fdfind") and command.cwd is not None:
-        yield _listed(kind, command.cwd, "untracked")
+        unlimited = any(re.match(r"--no-ignore|--unrestricted|-[a-zA-Z]*[Iu]", word.text) for word in source.words[1:])
+        yield _listed(kind, command.cwd, "all" if unlimited else "untracked")
     elif source is not None and source.name in ("grep", "egrep", "fgrep") and command.cwd is not None:
         folders = [word for word in read(source.words[1:], _GREP).rest[1:] if word.certain] or [Word(".")]
         for folder in folders:

@@ -95,8 +95,12 @@ def _verb(names: str, options: str = "", **flags: bool) -> Callable[[Handler], H
 def git_effects(command: Command, scene: Scene) -> Iterator[Effect]:
     """Every effect of one git command."""
     git = git_words(command)
-    if git is None or not git.verb:
-        return
+    if not git.verb:
+        # A verb that is not certain but has a default counts as its default.
+        word = command.words[-len(git.args) - 1]
+        if word.certain or not re.fullmatch(r"[a-z][a-z-]+", word.text):
+            return
+        git = replace(git, verb=word.text)
     yield from _configured(git)
     known, handler = _VERBS.get(git.verb, (_PLAIN, _nothing))
     given = read(git.args, known)

@@ -195,7 +195,9 @@ def _overwritten(world: World, question: Question) -> Answer:
             return Answer(things=(Thing(path, "tracked" if inside(path, world.facts.root) else "outside"),))
         folders = [f"{path}/{name}" for name in sources if os.path.isdir(f"{path}/{name}")]
         if folders:
-            return Answer(things=tuple(Thing(each, "tracked" if inside(each, world.facts.root) else "outside") for each in folders))
+            return Answer(
+                things=tuple(Thing(each, "tracked" if inside(each, world.facts.root) else "outside") for each in folders)
+            )
         paths = [f"{path}/{name}" for name in sources]
     else:
         paths = _matches(path)
@@ -269,7 +271,9 @@ def _clean(world: World, question: Question) -> Answer:
     things: list[Thing] = []
     below = _pathspecs(specs, question.subject, top) or [question.subject if inside(question.subject, top) else top]
     for state, path in _status(world, top, below, untracked=True, literal=False):
-        if state not in ("untracked", "ignored") or any(fnmatch.fnmatchcase(os.path.basename(path.rstrip("/")), each) for each in excluded):
+        if state not in ("untracked", "ignored") or any(
+            fnmatch.fnmatchcase(os.path.basename(path.rstrip("/")), each) for each in excluded
+        ):
             continue
         if state == "ignored" and not {"x", "X"} & flags:
             continue
@@ -462,7 +466,9 @@ def _status(world: World, top: str, paths: list[str], *, untracked: bool, litera
             deadline_s=_DEADLINE_S,
             extra_env=None if literal else _WORD_PATHSPECS,
         )
-        world._status[key] = [found for entry in done.stdout.split(b"\0") if (found := _entry(os.fsdecode(entry), top)) is not None]
+        world._status[key] = [
+            found for entry in done.stdout.split(b"\0") if (found := _entry(os.fsdecode(entry), top)) is not None
+        ]
     return world._status[key]
 
 

@@ -124,6 +124,8 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
         yield from git_effects(command, scene)
     elif name.startswith(("mkfs", "newfs")):
         yield from mkfs(command)
+    elif " " in name.strip():
+        yield from scene.again(command.words[0].text, command.cwd)
     elif name and command.words[0].glob:
         yield from _unknown_program(command)
     elif name:
@@ -143,7 +145,10 @@ _SHELLS = frozenset("sh bash zsh dash ksh source . eval".split())
 _RUNNING_OPTIONS: dict[str, tuple[str, str]] = {
     # the options whose value holds commands, and what in it is one
     "expect": (r"-c", r"(?:spawn|exec|system)\s+([^;\n]+)"),
-    "emacs": (r"--eval|--execute|-eval", r"\((?:shell-command|call-process-shell-command|shell-command-to-string)\s+\"((?:[^\"\\]|\\.)*)\""),
+    "emacs": (
+        r"--eval|--execute|-eval",
+        r"\((?:shell-command|call-process-shell-command|shell-command-to-string)\s+\"((?:[^\"\\]|\\.)*)\"",
+    ),
     "npm": (r"-c|--call", r"(.+)"),
     "pnpm": (r"-c|--call", r"(.+)"),
     "less": (r"\+", r"!(.+)"),
@@ -159,11 +164,27 @@ def _payloads(command: Command, name: str, scene: Scene) -> Iterator[Effect]:
         texts = [word.text for word in command.words[1:]]
         for number, text in enumerate(texts):
             before = texts[number - 1] if number else ""
-            value = text if re.fullmatch(option, before) or (name == "sed" and not number) else text[1:] if name == "less" and text[:1] == "+" else ""
+            value = (
+                text
+                if re.fullmatch(option, before) or (name == "sed" and not number)
+                else text[1:]
+                if name == "less" and text[:1] == "+"
+                else ""
+            )
             for found in re.finditer(pattern, value) if value else ():
                 yield from scene.again(found[1], command.cwd)
     for variable in ("PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN"):
-        if command.env.get(variable) and name in ("man", "less", "crontab", "visudo", "sudoedit", "systemctl", "journalctl", "gh", "psql"):
+        if command.env.get(variable) and name in (
+            "man",
+            "less",
+            "crontab",
+            "visudo",
+            "sudoedit",
+            "systemctl",
+            "journalctl",
+            "gh",
+            "psql",
+        ):
             yield from scene.again(command.env[variable] or "", command.cwd)
     if name in _SHELLS:
         for word in command.words[1:]:
@@ -193,7 +214,9 @@ def _unknown_program(command: Command) -> Iterator[Effect]:
 _WELL_KNOWN = re.compile(
     r"\$\{?(?:EDITOR|VISUAL|PAGER|BROWSER|SHELL|PYTHON\d?|PY|NODE|RUBY|CC|CXX|MAKE|CARGO|GO|PIP|NPM|GRADLE|MVN|JAVA|\w+_BIN|\w+_EXE)\}?"
 )
-_SET_UP = frozenset("ssh-agent dircolors keychain direnv brew pyenv rbenv nodenv fnm mise opam conda mamba starship zoxide resize thefuck".split())
+_SET_UP = frozenset(
+    "ssh-agent dircolors keychain direnv brew pyenv rbenv nodenv fnm mise opam conda mamba starship zoxide resize thefuck".split()
+)
 _SETS_UP = re.compile(r"\b(?:init|env|hook|shellenv|activate|completions?)\b")
 _GRAVE = frozenset("push reset clean delete destroy drop rm --force --hard ~ / /* .".split())
 

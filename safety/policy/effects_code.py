@@ -10,7 +10,7 @@ import ast
 import re
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from safety.policy import places
@@ -52,12 +52,14 @@ def _home(path: str, scene: Scene) -> str:
 # ---- Python ----------------------------------------------------------------------------------------------------------------------
 
 _REMOVES = frozenset(
-    "os.remove os.unlink os.rmdir os.removedirs shutil.rmtree pathlib.unlink pathlib.rmdir send2trash.none os.truncate path.rmtree".split()
+    "os.remove os.unlink os.rmdir os.removedirs shutil.rmtree pathlib.unlink pathlib.rmdir send2trash.none os.truncate"
+    " path.rmtree".split()
 )
 _PATH_METHODS_REMOVE = frozenset(("unlink", "rmdir", "rmtree", "remove", "remove_p", "rmtree_p"))
 _PATH_METHODS_WRITE = frozenset(("write_text", "write_bytes"))
 _SHELLS = frozenset(
-    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput asyncio.create_subprocess_shell pexpect.run"
+    "os.system os.popen subprocess.getoutput subprocess.getstatusoutput commands.getoutput asyncio.create_subprocess_shell"
+    " pexpect.run"
     " pexpect.spawn".split()
 )
 _STARTS = frozenset(
@@ -316,43 +318,22 @@ def _python_call(node: ast.Call, reader: _Python) -> None:
     keywords = {keyword.arg: _value(keyword.value, reader) for keyword in node.keywords if keyword.arg}
     first = arguments[0] if arguments else next(iter(keywords.values()), _UNKNOWN)
     method_of = _value(node.func.value, reader) if isinstance(node.func, ast.Attribute) else _UNKNOWN
-    if name in _REMOVES or (name.startswith("send2trash") is False and last == "rmtree"):
-        if name == "os.rmdir":
-            return
-        for target in _python_targets(first, reader, recursive=last == "rmtree"):
-            reader.found += removal(target, scene, deep=last == "rmtree")
-    elif last in _PATH_METHODS_REMOVE and isinstance(node.func, ast.Attribute) and _is_path(node.func.value, method_of, reader):
+    if _removes(name, node, method_of, reader):
         if last != "rmdir":
-            for target in _python_targets(method_of, reader):
-                reader.found += removal(target, scene, deep=False)
+            owned = isinstance(node.func, ast.Attribute) and name not in _REMOVES and last != "rmtree"
+            for target in _python_targets(method_of if owned else first, reader):
+                reader.found += removal(target, scene, deep=last == "rmtree")
     elif last in _PATH_METHODS_WRITE:
         for target in _python_targets(method_of, reader):
             reader.found += writing(target, scene)
     elif name in ("open", "io.open", "codecs.open") or (last == "open" and isinstance(method_of, _Path)):
-        mode = keywords.get(
-            "mode",
-            (arguments[1] if len(arguments) > 1 else "r")
-            if last == "open" and not isinstance(method_of, _Path)
-            else (arguments or ["r"])[0],
-        )
-        path = method_of if isinstance(method_of, _Path) else first
-        for target in _python_targets(path, reader):
-            if isinstance(mode, str) and mode[:1] in ("w", "a", "x", "r") and ("w" in mode or "a" in mode):
-                reader.found += (effect for effect in writing(target, scene, append="a" in mode) if target.path is not None)
-            elif target.path is not None:
-                reader.found += leak(target, scene, sent=any(_POSTS.fullmatch(call) for call in reader.calls))
+        _python_open(method_of, arguments, keywords, reader)
     elif last in ("read_text", "read_bytes"):
         for target in _python_targets(method_of, reader):
             reader.found += leak(target, scene)
     elif name in _MOVES or (last in ("rename", "replace") and isinstance(method_of, _Path)):
-        source, target = (
-            (method_of, first) if isinstance(method_of, _Path) else (first, arguments[1] if len(arguments) > 1 else _UNKNOWN)
-        )
-        for one in _python_targets(target, reader):
-            reader.found += writing(one, scene)
-        away = not any(one.path is None or places.inside(one.path, scene.facts.root) for one in _python_targets(target, reader))
-        for one in _python_targets(source, reader):
-            reader.found += (effect for effect in removal(one, scene) if one.path is not None and (away or effect.weight == "deny"))
+        operands = [method_of, first] if isinstance(method_of, _Path) else [first, *arguments[1:2], _UNKNOWN]
+        _python_move(operands[0], operands[1], reader)
     elif name in _COPIES and len(arguments) > 1:
         for one in _python_targets(arguments[1], reader):
             reader.found += writing(one, scene)
@@ -391,6 +372,38 @@ def _python_call(node: ast.Call, reader: _Python) -> None:
         reader.found.append(Effect("data.destroy", f"{name}()", "ask"))
 
 
+def _removes(name: str, node: ast.Call, method_of: object, reader: _Python) -> bool:
+    """Whether the call removes a path: a function of ``os`` or ``shutil``, or a method of a path."""
+    last = name.rpartition(".")[2]
+    if name in _REMOVES or last == "rmtree":
+        return True
+    return last in _PATH_METHODS_REMOVE and isinstance(node.func, ast.Attribute) and _is_path(node.func.value, method_of, reader)
+
+
+def _python_open(method_of: object, arguments: list[object], keywords: dict[str, object], reader: _Python) -> None:
+    """``open(path, mode)`` and ``path.open(mode)``: written anew, appended to, or read."""
+    path, *rest = [method_of, *arguments] if isinstance(method_of, _Path) else [*arguments, _UNKNOWN]
+    mode = keywords.get("mode", rest[0] if rest else "r")
+    mode = mode if isinstance(mode, str) else "r"
+    for target in _python_targets(path, reader):
+        if target.path is None:
+            continue
+        if "w" in mode or "a" in mode:
+            reader.found += writing(target, reader.scene, append="a" in mode)
+        else:
+            reader.found += leak(target, reader.scene, sent=any(_POSTS.fullmatch(call) for call in reader.calls))
+
+
+def _python_move(source: object, target: object, reader: _Python) -> None:
+    """What a move writes anew, and what it takes out of the workspace."""
+    scene, there = reader.scene, list(_python_targets(target, reader))
+    for one in there:
+        reader.found += writing(one, scene)
+    away = not any(one.path is None or places.inside(one.path, scene.facts.root) for one in there)
+    for gone in _python_targets(source, reader):
+        reader.found += (effect for effect in removal(gone, scene) if gone.path is not None and (away or effect.weight == "deny"))
+
+
 def _is_path(node: ast.expr, value: object, reader: _Python) -> bool:
     """Whether a method's owner is a path: known as one, or made of one; a list or a set has ``remove``, too."""
     if isinstance(value, _Path):
@@ -399,7 +412,7 @@ def _is_path(node: ast.expr, value: object, reader: _Python) -> bool:
     return "Path" in dotted or (value is _UNKNOWN and isinstance(node, ast.Name) and dotted in ("p", "path", "f", "file"))
 
 
-def _python_targets(value: object, reader: _Python, *, recursive: bool = False) -> Iterator[Target]:
+def _python_targets(value: object, reader: _Python) -> Iterator[Target]:
     if isinstance(value, list):
         for item in value:
             yield from _python_targets(item, reader)
@@ -473,10 +486,13 @@ class _Language:
 _STRING = r"""(?:"(?P<d>(?:[^"\\]|\\.)*)"|'(?P<s>(?:[^'\\]|\\.)*)'|`(?P<b>(?:[^`\\]|\\.)*)`|%q?[({](?P<q>[^)}]*)[)}])"""
 
 _NODE = _Language(
-    removes=r"(?:\b(?:fs|fsp|promises|fse|Deno|Bun|\w+)\s*(?:\.\s*promises)?|require\(\s*['\"](?:node:)?(?:fs|fs/promises|fs-extra|rimraf|del)['\"]\s*\)(?:\.promises)?)"
-    r"\s*\.\s*(?:rmSync|rmdirSync|unlinkSync|rm|rmdir|unlink|removeSync|remove|emptyDirSync|emptyDir|truncateSync|truncate|sync)\s*\(\s*"
+    removes=r"(?:\b(?:fs|fsp|promises|fse|Deno|Bun|\w+)\s*(?:\.\s*promises)?|require\(\s*['\"](?:node:)?(?:fs|fs/promises"
+    r"|fs-extra|rimraf|del)['\"]\s*\)(?:\.promises)?)"
+    r"\s*\.\s*(?:rmSync|rmdirSync|unlinkSync|rm|rmdir|unlink|removeSync|remove|emptyDirSync|emptyDir|truncateSync|truncate"
+    r"|sync)\s*\(\s*"
     r"|\b(?:rimraf|rmSync|unlinkSync|rmdirSync|rimrafSync)(?:\.sync)?\s*\(\s*|\brm\s+(?:-\w+\s+)?(?=['\"])",
-    writes=r"\b(?:writeFileSync|writeFile|createWriteStream|writeTextFileSync|writeTextFile|copyFileSync|Bun\.write|outputFileSync)\s*\(\s*",
+    writes=r"\b(?:writeFileSync|writeFile|createWriteStream|writeTextFileSync|writeTextFile|copyFileSync|Bun\.write"
+    r"|outputFileSync)\s*\(\s*",
     shells=r"\b(?:execSync|exec|\$)\s*\(?\s*",
     starts=r"\b(?:spawnSync|spawn|execFileSync|execFile|Deno\.run|new\s+Deno\.Command)\s*\(\s*",
     comment=r"//[^\n]*|/\*.*?\*/",
@@ -494,7 +510,8 @@ _PERL = _Language(
     fetch_and_run=r"eval\b.*(?:LWP|get\s*\(?['\"]https?:)",
 )
 _RUBY = _Language(
-    removes=r"\b(?:FileUtils\s*\.\s*(?:rm_rf|rm_r|rm_f|rm|remove\w*|rmtree|safe_unlink|remove_dir|remove_entry\w*)|(?:File|Dir|IO)\s*\.\s*(?:delete|unlink|rmdir|truncate)"
+    removes=r"\b(?:FileUtils\s*\.\s*(?:rm_rf|rm_r|rm_f|rm|remove\w*|rmtree|safe_unlink|remove_dir|remove_entry\w*)|(?:File"
+    r"|Dir|IO)\s*\.\s*(?:delete|unlink|rmdir|truncate)"
     r"|Pathname\.new|rm_rf|rm_r|rm_f)\b\s*\(?\s*\[?\s*",
     writes=r"\b(?:File|IO)\s*\.\s*(?:write|binwrite|open)\b\s*\(?\s*",
     shells=r"\b(?:system|exec|spawn|%x|popen|IO\.popen|Open3\.\w+)\s*\(?\s*|(?=`)|%x(?=[({])",
@@ -515,24 +532,42 @@ _PHP = _Language(
     reads=r"\b(?:file_get_contents|readfile|file)\s*\(\s*",
 )
 _LUA = _Language(
-    removes=r"\bos\.remove\s*\(\s*", writes=r"(?!)", shells=r"\b(?:os\.execute|io\.popen)\s*\(?\s*", starts=r"(?!)", comment=r"--[^\n]*",
+    removes=r"\bos\.remove\s*\(\s*",
+    writes=r"(?!)",
+    shells=r"\b(?:os\.execute|io\.popen)\s*\(?\s*",
+    starts=r"(?!)",
+    comment=r"--[^\n]*",
     homes=r"os\.getenv\(['\"]HOME['\"]\)",
-)  # fmt: skip
+)
 _AWK = _Language(
-    removes=r"(?!)", writes=r">\s*(?=\")", shells=r"\bsystem\s*\(\s*|(?:\bprint\b[^|;}\n]*)?\|\s*(?=\")|(?<=\{)\s*(?=\"[^\"]*\"\s*\|\s*getline)|(?<=[;\s])(?=\"[^\"]*\"\s*\|\s*getline)",
-    starts=r"(?!)", comment=r"#[^\n]*",
-)  # fmt: skip
+    removes=r"(?!)",
+    writes=r">\s*(?=\")",
+    shells=r"\bsystem\s*\(\s*|(?:\bprint\b[^|;}\n]*)?\|\s*(?=\")"
+    r"|(?<=\{)\s*(?=\"[^\"]*\"\s*\|\s*getline)"
+    r"|(?<=[;\s])(?=\"[^\"]*\"\s*\|\s*getline)",
+    starts=r"(?!)",
+    comment=r"#[^\n]*",
+)
 _R = _Language(
-    removes=r"\b(?:unlink|file\.remove|fs::\w*delete)\s*\(\s*(?:c\(\s*)?", writes=r"(?!)", shells=r"\b(?:system2?|shell)\s*\(\s*", starts=r"(?!)", comment=r"#[^\n]*",
+    removes=r"\b(?:unlink|file\.remove|fs::\w*delete)\s*\(\s*(?:c\(\s*)?",
+    writes=r"(?!)",
+    shells=r"\b(?:system2?"
+    r"|shell)\s*\(\s*",
+    starts=r"(?!)",
+    comment=r"#[^\n]*",
     homes=r"Sys\.getenv\(['\"]HOME['\"]\)|path\.expand\(['\"]~['\"]\)",
-)  # fmt: skip
+)
 _JULIA = _Language(
     removes=r"\brm\s*\(\s*", writes=r"(?!)", shells=r"\brun\s*\(\s*", starts=r"(?!)", comment=r"#[^\n]*", homes=r"homedir\(\)"
 )
 _GROOVY = _Language(
-    removes=r"\bnew\s+File\s*\(\s*(?=[^)]*\)\s*\.\s*(?:delete|deleteDir))", writes=r"(?!)", shells=r"(?=(?:\"[^\"]*\"|'[^']*')\s*\.\s*execute\s*\()", starts=r"(?!)",
+    removes=r"\bnew\s+File\s*\(\s*(?=[^)]*\)\s*\.\s*(?:delete|deleteDir))",
+    writes=r"(?!)",
+    shells=r"(?=(?:\"[^\"]*\""
+    r"|'[^']*')\s*\.\s*execute\s*\()",
+    starts=r"(?!)",
     comment=r"//[^\n]*",
-)  # fmt: skip
+)
 _LANGUAGES = {
     **dict.fromkeys(("node", "javascript", "deno", "bun", "typescript", "js"), _NODE),
     "perl": _PERL,
@@ -555,7 +590,9 @@ _LANGUAGES = {
 _SOCKET = re.compile(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
 _OWN_SHELL = re.compile(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
 _PATTERN_LITERAL = re.compile(
-    r"(?:\b(?:if|unless|and|or|split|grep|when|return)\b|=~|!~|^|[(,;{&|!])\s*/(?:[^/\\\n]|\\.)+/|\b[ms]\{[^}]*\}|\bs/[^/\n]*/[^/\n]*/", re.MULTILINE
+    r"(?:\b(?:if|unless|and|or|split|grep|when|return)\b|=~|!~|^|[(,;{&|!])\s*/(?:[^/\\\n]|\\.)+/|\b[ms]\{[^}]*\}"
+    r"|\bs/[^/\n]*/[^/\n]*/",
+    re.MULTILINE,
 )
 _IN_STRINGS = re.compile(_STRING, re.DOTALL)
 
@@ -653,7 +690,3 @@ def _shell_text(text: str, at: int, scene: Scene, language: _Language, cwd: str 
         tail = tail[next_.end() :]
     unescaped = re.sub(r"\\(.)", r"\1", first)
     yield from scene.again(unescaped if len(more) == 1 else shlex.join(more), cwd)
-
-
-def iterate(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    return tuple(effects)

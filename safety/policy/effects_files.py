@@ -163,6 +163,42 @@ def _unlink(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     yield from _removed(given.operands, command, scene, deep=False)
 
 
+@_program("rimraf del-cli del safe-rm", "g|glob v|verbose f|force i", abbreviates=False)
+def _rimraf(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    yield from _removed(given.operands, command, scene, deep=True)
+
+
+@_program("shx", stops=True)
+def _shx(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    yield from file_effects(replace(command, words=command.words[1:]), scene)
+
+
+@_program("fdupes jdupes rdfind", "d|delete N|noprompt r|recurse deleteduplicates", abbreviates=False)
+def _duplicates(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    if given.has("delete", "deleteduplicates") or "-deleteduplicates" in [word.text for word in command.words]:
+        for word in given.operands:
+            yield from removal(scene.target(word, command.cwd), scene)
+
+
+_OTHER_SYSTEMS = {
+    "hg": r"(?:update|up|checkout|co) .*(?:-C|--clean)|revert .*(?:-a|--all)|purge|strip|histedit|rollback|shelve -d|debugstrip",
+    "svn": r"revert |cleanup .*--remove|update .*--accept",
+    "jj": r"abandon|restore|undo|op(?:eration)? (?:abandon|restore)|workspace forget",
+    "sl": r"goto .*(?:-C|--clean)|revert .*--all|purge|hide|strip",
+    "fossil": r"revert|clean|purge",
+}
+
+
+@_program("hg svn jj sl fossil", "", abbreviates=False)
+def _other_systems(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
+    """Version control beside git: what it throws away in the workspace are files, and the snapshot has files."""
+    text = " ".join(word.text for word in command.words[1:])
+    if command.name == "svn" and re.match(r"(?:rm|del|delete|remove) .*://", text):
+        yield Effect("remote.delete", text, "ask")
+    elif re.match(r"(?:-\S+ )*(?:" + _OTHER_SYSTEMS[command.name] + ")", text):
+        yield Effect("worktree.discard", command.cwd or "", "ask", pieces=("tracked", "untracked"))
+
+
 @_program("truncate", "s|size= r|reference= c|no-create o|io-blocks")
 def _truncate(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     if (given.value("size") or "").startswith(("+", ">")):
@@ -284,8 +320,13 @@ def _names(words: Iterable[Word]) -> tuple[str, ...]:
     return tuple("*" if name in (".", "..", "") else name for name in names)
 
 
-@_program("cp gcp", "f|force r|recursive R|recursive a|archive t|target-directory= T|no-target-directory u|update=? n|no-clobber i|interactive v"
-          " p d l|link s|symbolic-link L P H x b|backup=? S|suffix= preserve=? reflink=? sparse= parents attributes-only remove-destination")  # fmt: skip
+@_program(
+    "cp gcp",
+    "f|force r|recursive R|recursive a|archive t|target-directory= T|no-target-directory u|update=? n"
+    "|no-clobber i|interactive v"
+    " p d l|link s|symbolic-link L P H x b|backup=? S|suffix= preserve=? reflink=? sparse= parents attributes-only"
+    " remove-destination",
+)
 def _cp(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     words = given.operands
     into = given.values("target-directory")
@@ -457,9 +498,15 @@ def _patch(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
         yield _listed("overwritten", folder, "tracked")
 
 
-@_program("tar gtar bsdtar", "x|extract c|create t|list r|append u|update f|file= C|directory= z j J v k|keep-old-files overwrite remove-files"
-          " strip-components= exclude= T|files-from= p a|auto-compress I|use-compress-program= checkpoint=? checkpoint-action= to-command= h"
-          " skip-old-files keep-newer-files one-top-level=? delete A m O|to-stdout transform= xform=", abbreviates=True)  # fmt: skip
+@_program(
+    "tar gtar bsdtar",
+    "x|extract c|create t|list r|append u|update f|file= C|directory= z j J v k|keep-old-files"
+    " overwrite remove-files"
+    " strip-components= exclude= T|files-from= p a|auto-compress I|use-compress-program= checkpoint=?"
+    " checkpoint-action= to-command= h"
+    " skip-old-files keep-newer-files one-top-level=? delete A m O|to-stdout transform= xform=",
+    abbreviates=True,
+)
 def _tar(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     if command.words[1:] and not command.words[1].text.startswith("-"):
         letters, *rest = command.words[1:]
@@ -556,10 +603,16 @@ def _chattr(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     yield from ()
 
 
-@_program("rsync", "a|archive v r|recursive delete delete-before delete-after delete-during delete-delay delete-excluded n|dry-run e|rsh= z P"
-          " exclude= include= filter= f= remove-source-files rsync-path= del u|update ignore-existing existing partial progress h t l p o g D c|checksum"
-          " x R|relative b|backup backup-dir= suffix= files-from= bwlimit= info= log-file= port= password-file= compare-dest= link-dest= force inplace"
-          " append size-only ignore-times I chmod= chown= max-delete= max-size= min-size= q|quiet stats H A X S W T=")  # fmt: skip
+@_program(
+    "rsync",
+    "a|archive v r|recursive delete delete-before delete-after delete-during delete-delay delete-excluded n"
+    "|dry-run e|rsh= z P"
+    " exclude= include= filter= f= remove-source-files rsync-path= del u|update ignore-existing existing partial"
+    " progress h t l p o g D c|checksum"
+    " x R|relative b|backup backup-dir= suffix= files-from= bwlimit= info= log-file= port= password-file="
+    " compare-dest= link-dest= force inplace"
+    " append size-only ignore-times I chmod= chown= max-delete= max-size= min-size= q|quiet stats H A X S W T=",
+)
 def _rsync(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     words = given.operands
     if given.has("dry-run", "n") or len(words) < 2:
@@ -622,8 +675,7 @@ def _shows(words: Iterable[Word], command: Command, scene: Scene) -> Iterator[Ef
         if target.path is not None and not sink and places.has_pattern(target.path):
             target = replace(target, path=_secret_match(target.path))
         if not sink:
-            for effect in leak(target, scene):
-                yield effect
+            yield from leak(target, scene)
     for redirect in command.redirects:
         if redirect.op == "<" and not sink:
             yield from leak(scene.target(redirect.target, command.cwd), scene)
@@ -639,7 +691,8 @@ def _secret_match(pattern: str) -> str:
 
 
 @_program(
-    "cat tac head tail less more most bat batcat nl rev od xxd hexdump hd strings base64 base32 cut tr paste fold fmt column uniq expand pr view"
+    "cat tac head tail less more most bat batcat nl rev od xxd hexdump hd strings base64 base32 cut tr paste fold fmt column"
+    " uniq expand pr view"
     " gcat zcat bzcat xzcat nkf dos2unix iconv glow mdcat pygmentize highlight openssl-enc basenc uuencode",
     "n= c= lines= bytes= f= d= w= b= s= t= i= o=",
 )
@@ -661,7 +714,11 @@ def _echo(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 
 @_program("openssl", "in= out= k= pass= d e a base64 A n", abbreviates=False)
 def _openssl(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
-    yield from _shows_long(command, ("-in",), scene) if {"base64", "enc", "rsa", "pkey", "pkcs12"} & {word.text for word in command.words} else ()
+    yield from (
+        _shows_long(command, ("-in",), scene)
+        if {"base64", "enc", "rsa", "pkey", "pkcs12"} & {word.text for word in command.words}
+        else ()
+    )
 
 
 def _shows_long(command: Command, options: tuple[str, ...], scene: Scene) -> Iterator[Effect]:
@@ -679,8 +736,13 @@ def _shows_walked(command: Command, scene: Scene) -> Iterator[Effect]:
             yield Effect("secret.leak", word.text, "ask")
 
 
-@_program("grep egrep fgrep rg ag ack zgrep ugrep", "e|regexp= f|file= c|count q|quiet l|files-with-matches L|files-without-match r|recursive R|recursive"
-          " A= B= C= m|max-count= include= exclude= exclude-dir= i v n w x h H s o E F P z Z a g|glob= t|type= T= color=? max-depth=")  # fmt: skip
+@_program(
+    "grep egrep fgrep rg ag ack zgrep ugrep",
+    "e|regexp= f|file= c|count q|quiet l|files-with-matches L"
+    "|files-without-match r|recursive R|recursive"
+    " A= B= C= m|max-count= include= exclude= exclude-dir= i v n w x h H s o E F P z Z a g|glob= t|type= T= color=?"
+    " max-depth=",
+)
 def _grep(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     if given.has("count", "quiet", "files-with-matches", "files-without-match"):
         return
@@ -711,12 +773,18 @@ def _printenv(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 # ---- disks and the system ------------------------------------------------------------------------------------------------------
 
 
-@_program("mke2fs mkswap wipefs blkdiscard sgdisk sfdisk cfdisk fdisk gdisk parted hdparm badblocks nwipe scrub", "a|all n|no-act l|list p|print"
-          " h L V o= t|types= f|force B|backup I i", abbreviates=False)  # fmt: skip
+@_program(
+    "mke2fs mkswap wipefs blkdiscard sgdisk sfdisk cfdisk fdisk gdisk parted hdparm badblocks nwipe scrub",
+    "a|all n|no-act l|list p|print h L V o= t|types= f|force B|backup I i",
+    abbreviates=False,
+)
 def _disk(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
-    reads = given.has("list", "print", "no-act") or (
-        command.name == "wipefs" and not given.has("all", "o")
-    ) or (command.name == "parted" and any(word.text == "print" for word in given.operands)) or (command.name == "hdparm" and given.has("I", "i"))  # fmt: skip
+    reads = (
+        given.has("list", "print", "no-act")
+        or (command.name == "wipefs" and not given.has("all", "o"))
+        or (command.name == "parted" and any(word.text == "print" for word in given.operands))
+        or (command.name == "hdparm" and given.has("I", "i"))
+    )
     for word in given.operands:
         if word.text.startswith("/dev/") and not reads:
             yield Effect("disk.destroy", word.text, "deny")
@@ -731,9 +799,23 @@ def _disk(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 def _volumes(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     words = {word.text.lower() for word in command.words[1:]}
     grave = {
-        "luksformat", "lukserase", "erase", "destroy", "delete", "labelclear", "--zero-superblock", "remove", "remove_all", "erasedisk",
-        "erasevolume", "partitiondisk", "reformat", "secureerase", "zerodisk", "rollback",
-    }  # fmt: skip
+        "luksformat",
+        "lukserase",
+        "erase",
+        "destroy",
+        "delete",
+        "labelclear",
+        "--zero-superblock",
+        "remove",
+        "remove_all",
+        "erasedisk",
+        "erasevolume",
+        "partitiondisk",
+        "reformat",
+        "secureerase",
+        "zerodisk",
+        "rollback",
+    }
     if command.name in ("lvremove", "vgremove", "pvremove", "lvreduce") or words & grave:
         yield Effect("disk.destroy", " ".join(word.text for word in command.words), "deny")
 
@@ -824,9 +906,25 @@ def _fuser(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
 def _services(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     words = [word.text for word in given.operands]
     stops = {
-        "stop", "disable", "mask", "kill", "isolate", "delete", "unload", "bootout", "remove", "shutdown", "poweroff", "reboot", "halt", "rescue",
-        "emergency", "down", "hibernate", "suspend",
-    }  # fmt: skip
+        "stop",
+        "disable",
+        "mask",
+        "kill",
+        "isolate",
+        "delete",
+        "unload",
+        "bootout",
+        "remove",
+        "shutdown",
+        "poweroff",
+        "reboot",
+        "halt",
+        "rescue",
+        "emergency",
+        "down",
+        "hibernate",
+        "suspend",
+    }
     verb = words[1] if command.name in ("service", "rc-service") and len(words) > 1 else (words[0] if words else "")
     if verb in stops:
         yield Effect("service.stop", " ".join(word for word in words if word != verb) or verb, "ask")

@@ -16,7 +16,8 @@ from safety.policy.shell import Command, GitCommand, Word, git_words
 from safety.policy.values import Effect, Question
 
 _PROTECTED = re.compile(
-    r"(?:refs/heads/)?(?:main|master|trunk|develop|development|dev|prod|production|staging|stable|default|release(?:[/-].*)?|HEAD)"
+    r"(?:refs/heads/)?(?:main|master|trunk|develop|development|dev|prod|production|staging|stable|default|release(?:[/-].*)?"
+    r"|HEAD)"
 )
 _OWN_REF = re.compile(r"refs/(?:git-)?safety(?:/.*)?")
 
@@ -151,7 +152,8 @@ def _recurses(call: Call) -> bool:
 @_verb(
     "checkout",
     "f|force b= B= t|track d|detach orphan= ours theirs m|merge conflict= p|patch pathspec-from-file= pathspec-file-nul q|quiet l"
-    " overwrite-ignore no-overwrite-ignore ignore-other-worktrees recurse-submodules overlay no-overlay guess no-guess ignore-skip-worktree-bits"
+    " overwrite-ignore no-overwrite-ignore ignore-other-worktrees recurse-submodules overlay no-overlay guess no-guess"
+    " ignore-skip-worktree-bits"
     " progress 2|ours 3|theirs",
 )
 def _checkout(call: Call) -> Iterator[Effect]:
@@ -176,7 +178,8 @@ def _checkout(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "switch",
-    "c|create= C|force-create= d|detach f|force discard-changes m|merge conflict= orphan= t|track guess q|quiet recurse-submodules"
+    "c|create= C|force-create= d|detach f|force discard-changes m|merge conflict= orphan= t|track guess q|quiet"
+    " recurse-submodules"
     " ignore-other-worktrees progress",
 )
 def _switch(call: Call) -> Iterator[Effect]:
@@ -192,7 +195,8 @@ def _switch(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "restore",
-    "s|source= S|staged W|worktree p|patch q|quiet progress ours theirs m|merge conflict= ignore-unmerged ignore-skip-worktree-bits"
+    "s|source= S|staged W|worktree p|patch q|quiet progress ours theirs m|merge conflict= ignore-unmerged"
+    " ignore-skip-worktree-bits"
     " overlay recurse-submodules pathspec-from-file= pathspec-file-nul 2|ours 3|theirs",
 )
 def _restore(call: Call) -> Iterator[Effect]:
@@ -268,7 +272,8 @@ def _checkout_index(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "apply",
-    "check stat numstat summary index cached R|reverse 3|3way p= C= include= exclude= directory= whitespace= reject N|intent-to-add z v|verbose"
+    "check stat numstat summary index cached R|reverse 3|3way p= C= include= exclude= directory= whitespace= reject N"
+    "|intent-to-add z v|verbose"
     " q|quiet unsafe-paths allow-empty build-fake-ancestor= unidiff-zero recount inaccurate-eof ours theirs union apply",
 )
 def _apply(call: Call) -> Iterator[Effect]:
@@ -295,7 +300,8 @@ def _pick(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "merge",
-    "abort quit continue n|no-stat stat ff ff-only no-ff squash commit no-commit e|edit m= F|file= s|strategy= X|strategy-option= S no-verify"
+    "abort quit continue n|no-stat stat ff ff-only no-ff squash commit no-commit e|edit m= F|file= s|strategy= X"
+    "|strategy-option= S no-verify"
     " into-name= autostash q|quiet v|verbose allow-unrelated-histories log signoff verify-signatures",
 )
 def _merge(call: Call) -> Iterator[Effect]:
@@ -317,9 +323,12 @@ def _verified(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "commit",
-    "a|all amend n|no-verify m|message= F|file= C|reuse-message= c|reedit-message= fixup= squash= author= date= t|template= p|patch dry-run"
-    " e|edit no-edit q|quiet v|verbose s|signoff allow-empty allow-empty-message reset-author short porcelain long z|null i|include o|only"
-    " cleanup= u|untracked-files=? S|gpg-sign=? no-gpg-sign status no-status no-post-rewrite trailer= pathspec-from-file= pathspec-file-nul"
+    "a|all amend n|no-verify m|message= F|file= C|reuse-message= c|reedit-message= fixup= squash= author= date= t|template="
+    " p|patch dry-run"
+    " e|edit no-edit q|quiet v|verbose s|signoff allow-empty allow-empty-message reset-author short porcelain long z|null i"
+    "|include o|only"
+    " cleanup= u|untracked-files=? S|gpg-sign=? no-gpg-sign status no-status no-post-rewrite trailer= pathspec-from-file="
+    " pathspec-file-nul"
     " interactive branch ahead-behind",
 )
 def _commit(call: Call) -> Iterator[Effect]:
@@ -330,7 +339,11 @@ def _commit(call: Call) -> Iterator[Effect]:
         yield call.refs("history.rewrite", "HEAD", "refs", "head")
 
 
-@_verb("add", "f|force A|all u|update n|dry-run p|patch i|interactive N|intent-to-add v|verbose e|edit chmod= pathspec-from-file= refresh renormalize")
+@_verb(
+    "add",
+    "f|force A|all u|update n|dry-run p|patch i|interactive N|intent-to-add v|verbose e|edit chmod= pathspec-from-file="
+    " refresh renormalize",
+)
 def _add(call: Call) -> Iterator[Effect]:
     if call.given.has("force") and not call.given.has("dry-run"):
         for word in call.given.operands:
@@ -343,8 +356,10 @@ def _add(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "branch",
-    "d|delete D m|move M c|copy C f|force a|all r|remotes l|list v|verbose q|quiet t|track no-track u|set-upstream-to= unset-upstream"
-    " edit-description show-current contains= no-contains= merged=? no-merged=? points-at= format= sort= column color abbrev= create-reflog"
+    "d|delete D m|move M c|copy C f|force a|all r|remotes l|list v|verbose q|quiet t|track no-track u|set-upstream-to="
+    " unset-upstream"
+    " edit-description show-current contains= no-contains= merged=? no-merged=? points-at= format= sort= column color"
+    " abbrev= create-reflog"
     " recurse-submodules i|ignore-case",
 )
 def _branch(call: Call) -> Iterator[Effect]:
@@ -366,7 +381,8 @@ def _branch(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "tag",
-    "d|delete f|force a|annotate s|sign u|local-user= m|message= F|file= l|list n v|verify e|edit cleanup= sort= format= contains= no-contains="
+    "d|delete f|force a|annotate s|sign u|local-user= m|message= F|file= l|list n v|verify e|edit cleanup= sort= format="
+    " contains= no-contains="
     " merged=? no-merged=? points-at= column color create-reflog trailer= i|ignore-case",
 )
 def _tag(call: Call) -> Iterator[Effect]:
@@ -448,8 +464,10 @@ def _stash(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "rebase",
-    "abort quit skip continue edit-todo i|interactive x|exec= onto= r|rebase-merges=? root autosquash autostash f|force-rebase no-ff n|no-stat"
-    " no-verify verify s|strategy= X|strategy-option= m|merge apply keep-base update-refs q|quiet v|verbose signoff empty= C= whitespace="
+    "abort quit skip continue edit-todo i|interactive x|exec= onto= r|rebase-merges=? root autosquash autostash f"
+    "|force-rebase no-ff n|no-stat"
+    " no-verify verify s|strategy= X|strategy-option= m|merge apply keep-base update-refs q|quiet v|verbose signoff empty="
+    " C= whitespace="
     " show-current-patch fork-point S|gpg-sign=? committer-date-is-author-date reset-author-date k|keep-empty",
 )
 def _rebase(call: Call) -> Iterator[Effect]:
@@ -462,8 +480,10 @@ def _rebase(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "pull",
-    "f|force r|rebase=? no-rebase ff ff-only no-ff a|append all p|prune t|tags no-tags n|no-stat e|edit s|strategy= X|strategy-option= q|quiet"
-    " v|verbose squash commit autostash depth= unshallow upload-pack= dry-run k|keep j|jobs= o|server-option= set-upstream no-verify verify"
+    "f|force r|rebase=? no-rebase ff ff-only no-ff a|append all p|prune t|tags no-tags n|no-stat e|edit s|strategy= X"
+    "|strategy-option= q|quiet"
+    " v|verbose squash commit autostash depth= unshallow upload-pack= dry-run k|keep j|jobs= o|server-option= set-upstream"
+    " no-verify verify"
     " allow-unrelated-histories recurse-submodules=? stat log signoff",
 )
 def _pull(call: Call) -> Iterator[Effect]:
@@ -478,8 +498,10 @@ def _pull(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "fetch",
-    "f|force p|prune P|prune-tags a|append all multiple t|tags n|no-tags dry-run k|keep j|jobs= depth= deepen= shallow-since= unshallow"
-    " update-shallow q|quiet v|verbose upload-pack= u|update-head-ok o|server-option= refmap= recurse-submodules=? no-recurse-submodules"
+    "f|force p|prune P|prune-tags a|append all multiple t|tags n|no-tags dry-run k|keep j|jobs= depth= deepen="
+    " shallow-since= unshallow"
+    " update-shallow q|quiet v|verbose upload-pack= u|update-head-ok o|server-option= refmap= recurse-submodules=?"
+    " no-recurse-submodules"
     " set-upstream negotiation-tip= filter= atomic porcelain write-fetch-head auto-maintenance stdin refetch",
 )
 def _fetch(call: Call) -> Iterator[Effect]:
@@ -503,8 +525,13 @@ def _clone(call: Call) -> Iterator[Effect]:
     yield _contact(call)
 
 
-@_verb("filter-branch", "f|force setup= subdirectory-filter= env-filter= tree-filter= index-filter= parent-filter= msg-filter= commit-filter="
-       " tag-name-filter= prune-empty original= d= state-branch=", abbreviates=False)  # fmt: skip
+@_verb(
+    "filter-branch",
+    "f|force setup= subdirectory-filter= env-filter= tree-filter= index-filter= parent-filter="
+    " msg-filter= commit-filter="
+    " tag-name-filter= prune-empty original= d= state-branch=",
+    abbreviates=False,
+)
 def _filter_branch(call: Call) -> Iterator[Effect]:
     revisions = [word.text for word in call.given.operands]
     if any(
@@ -621,7 +648,8 @@ def _prune(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "repack",
-    "a A d f F l n q|quiet k|keep-unreachable cruft cruft-expiration= unpack-unreachable= i|delta-islands b|write-bitmap-index window= depth="
+    "a A d f F l n q|quiet k|keep-unreachable cruft cruft-expiration= unpack-unreachable= i|delta-islands b"
+    "|write-bitmap-index window= depth="
     " threads= m|write-midx g|geometric= pack-kept-objects keep-pack= max-pack-size= filter= filter-to= expire-to=",
 )
 def _repack(call: Call) -> Iterator[Effect]:
@@ -652,6 +680,13 @@ def _lfs(call: Call) -> Iterator[Effect]:
         yield Effect("hook.write", "the hooks of git-lfs", "ask", pieces=("hooks", "config"))
     elif subverb == "unlock" and given.has("force"):
         yield Effect("remote.delete", "somebody else's lock", "ask")
+
+
+@_verb("annex", "f|force", abbreviates=False)
+def _annex(call: Call) -> Iterator[Effect]:
+    subverb = call.given.rest[0].text if call.given.rest else ""
+    if subverb in ("drop", "dropunused", "uninit", "dead") and (call.given.has("force") or subverb in ("uninit", "dead")):
+        yield Effect("objects.prune", "contents that git-annex keeps", "ask")
 
 
 @_verb("rerere", "")
@@ -686,7 +721,8 @@ def _worktree(call: Call) -> Iterator[Effect]:
 
 @_verb(
     "submodule",
-    "f|force all init recursive remote checkout merge rebase n|no-fetch N reference= depth= j|jobs= b|branch= name= q|quiet cached files"
+    "f|force all init recursive remote checkout merge rebase n|no-fetch N reference= depth= j|jobs= b|branch= name= q|quiet"
+    " cached files"
     " progress recommend-shallow no-recommend-shallow single-branch",
     abbreviates=False,
 )
@@ -734,7 +770,8 @@ _GATE_KEYS = ("core.hookspath", "init.templatedir")
 _COMMAND_KEYS = re.compile(
     r"core\.(?:fsmonitor|sshcommand|pager|editor|askpass|alternaterefscommand|gitproxy)|sequence\.editor|gpg\.(?:\w+\.)?program"
     r"|credential\.(?:.+\.)?helper|diff\.external|(?:diff|difftool|mergetool|filter|merge|browser|man|pager)\..*"
-    r"(?:command|textconv|cmd|clean|smudge|process|driver|path)|pager\..*|uploadpack\.packobjectshook|alias\..*|interactive\.difffilter"
+    r"(?:command|textconv|cmd|clean|smudge|process|driver|path)|pager\..*|uploadpack\.packobjectshook|alias\..*"
+    r"|interactive\.difffilter"
     r"|remote\..*\.(?:uploadpack|receivepack|vcs)|sendemail\..*cmd|trailer\..*(?:command|cmd)|web\.browser|receive\.proc.*"
 )
 _REDIRECT_KEYS = re.compile(r"url\..*\.(?:insteadof|pushinsteadof)|remote\..*\.(?:url|pushurl|proxy)|http\.proxy|core\.gitproxy")
@@ -742,8 +779,10 @@ _REDIRECT_KEYS = re.compile(r"url\..*\.(?:insteadof|pushinsteadof)|remote\..*\.(
 
 @_verb(
     "config",
-    "f|file= global system local worktree blob= get get-all get-regexp get-urlmatch= add replace-all unset unset-all rename-section"
-    " remove-section l|list e|edit z|null name-only show-origin show-scope type= bool int path default= get-color= get-colorbool= fixed-value"
+    "f|file= global system local worktree blob= get get-all get-regexp get-urlmatch= add replace-all unset unset-all"
+    " rename-section"
+    " remove-section l|list e|edit z|null name-only show-origin show-scope type= bool int path default= get-color="
+    " get-colorbool= fixed-value"
     " includes all regexp value= comment= url= append",
 )
 def _config(call: Call) -> Iterator[Effect]:
@@ -819,7 +858,8 @@ def _runs(git: GitCommand, command: Command, scene: Scene, given: Given) -> Iter
 
 @_verb(
     "push send-pack",
-    "f|force d|delete n|dry-run all branches mirror tags follow-tags prune atomic porcelain q|quiet v|verbose u|set-upstream progress thin"
+    "f|force d|delete n|dry-run all branches mirror tags follow-tags prune atomic porcelain q|quiet v|verbose u|set-upstream"
+    " progress thin"
     " force-with-lease=? force-if-includes no-force-with-lease verify no-verify signed=? o|push-option= repo= receive-pack= exec="
     " recurse-submodules=? 4|ipv4 6|ipv6",
 )
@@ -890,7 +930,9 @@ def _overwrites(call: Call, remote: str, dst: str, *, leased: bool) -> Effect:
             return Effect("remote.overwrite", where, "ask", detail="protected", instead=safer)
         if dst:
             # What the lease saw is a remote-tracking branch, which the snapshot holds.
-            return Effect("remote.overwrite", where, "ask", pieces=("refs",), ours=call.ours, question=Question("refs", call.folder))
+            return Effect(
+                "remote.overwrite", where, "ask", pieces=("refs",), ours=call.ours, question=Question("refs", call.folder)
+            )
         return Effect(
             "remote.overwrite", where, "ask", question=Question("branch", call.folder), detail="protected", instead=safer
         )
@@ -915,4 +957,3 @@ def _unknown_remote(call: Call, remote: str) -> Iterator[Effect]:
 
 def is_protected(branch: str) -> bool:
     return bool(_PROTECTED.fullmatch(branch))
-

@@ -16,11 +16,14 @@ from safety.policy.sql import sql_effects
 from safety.policy.values import Action, Effect
 
 _LOCAL_HOST = re.compile(
-    r"(?:[a-z+]+://)?(?:[^/@\s]*@)?(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]|[\w.-]+\.(?:local|localhost|test))(?::\d+)?(?:[/?].*)?",
+    r"(?:[a-z+]+://)?(?:[^/@\s]*@)?(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]|[\w.-]+\.(?:local|localhost"
+    r"|test))(?::\d+)?(?:[/?].*)?",
     re.I,
 )
 _STORE_PORT = re.compile(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
-_DRY = re.compile(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version")
+_DRY = re.compile(
+    r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version"
+)
 
 
 def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -64,7 +67,8 @@ def _rows(*lines: _Row) -> tuple[_Row, ...]:
 _D = "service.destroy"
 _P = "remote.publish"
 _DESTROYING = (
-    r"(?:^|[ :-])(?:delete|destroy|remove|rm|purge|terminate|uninstall|wipe|drop|reset|del|erase|teardown|nuke|unpublish|deprovision|rb)"
+    r"(?:^|[ :-])(?:delete|destroy|remove|rm|purge|terminate|uninstall|wipe|drop|reset|del|erase|teardown|nuke|unpublish"
+    r"|deprovision|rb)"
     r"(?:$|[ :-])"
 )
 _GENERIC = _rows((_DESTROYING, "ask", _D))
@@ -82,12 +86,18 @@ _TERRAFORM = _rows(
 )
 _NODE_PUBLISH = _rows(
     (r"^(?:-\S+ )*(?:\S+ )*?run(?:-script)? ", "allow", _P),
-    (r"^(?:-\S+(?:[= ]\S+)? )*(?:npm )?(?:publish|unpublish|deprecate|owner (?:rm|add)|access |dist-tag (?:add|rm)|team (?:rm|destroy)|token (?:revoke|create)|hook rm|org rm)(?: |$)", "ask", _P),
+    (
+        r"^(?:-\S+(?:[= ]\S+)? )*(?:npm )?(?:publish|unpublish|deprecate|owner (?:rm|add)|access |dist-tag (?:add|rm)|team"
+        r" (?:rm|destroy)|token (?:revoke|create)|hook rm|org rm)(?: |$)",
+        "ask",
+        _P,
+    ),
     (r"^(?:workspaces foreach|-r|--recursive|--filter\S*(?: \S+)?) .*(?:npm )?publish(?: |$)", "ask", _P),
-)  # fmt: skip
+)
 _KUBECTL = _rows(
     (
-        r"(?:^| )delete (?:ns|namespaces?|node|nodes|pvc?|persistentvolume(?:claim)?s?|crds?|customresourcedefinitions?|all)(?: |/|$)|(?:^| )delete .*--all(?: |$)",
+        r"(?:^| )delete (?:ns|namespaces?|node|nodes|pvc?|persistentvolume(?:claim)?s?|crds?|customresourcedefinitions?"
+        r"|all)(?: |/|$)|(?:^| )delete .*--all(?: |$)",
         "deny",
         _D,
     ),
@@ -104,22 +114,53 @@ _AWS = _rows(
     (r"(?:^| )help(?: |$)|--dryrun(?: |$)", "allow", _D),
     (r"(?:^| )s3 rm .*--recursive|(?:^| )s3 .*--recursive.* rm |(?:^| )s3 rb ", "deny", _D),
     (r"(?:^| )s3 (?:rm|mv|sync .*--delete)(?: |$)|(?:^| )s3api (?:delete|put-bucket-(?:policy|acl|lifecycle))", "ask", _D),
-    (r"(?:^| )(?:rds|dynamodb|docdb|neptune|redshift|elasticache|opensearch|es|efs|fsx|backup|kms|cloudformation|eks|ecs|organizations) "
-     r"(?:delete|schedule-key-deletion|terminate|remove)-", "deny", _D),
+    (
+        r"(?:^| )(?:rds|dynamodb|docdb|neptune|redshift|elasticache|opensearch|es|efs|fsx|backup|kms|cloudformation|eks|ecs"
+        r"|organizations) "
+        r"(?:delete|schedule-key-deletion|terminate|remove)-",
+        "deny",
+        _D,
+    ),
     (r"(?:^| )ec2 (?:terminate-instances|delete-(?:volume|snapshot|vpc))", "deny", _D),
-    (r"(?:^| )(?:\w[\w-]*) (?:delete|terminate|remove|purge|deregister|disable|stop|reset|revoke|detach|release|cancel|batch-delete)-[\w-]+", "ask", _D),
-    (r"(?:^| )secretsmanager get-secret-value|(?:^| )ssm get-parameters?(?:-by-path)? .*--with-decryption|(?:^| )sts get-session-token"
-     r"|(?:^| )iam create-access-key|(?:^| )ecr get-login-password(?! \|)|(?:^| )configure export-credentials", "ask", "secret.leak"),
-)  # fmt: skip
+    (
+        r"(?:^| )(?:\w[\w-]*) (?:delete|terminate|remove|purge|deregister|disable|stop|reset|revoke|detach|release|cancel"
+        r"|batch-delete)-[\w-]+",
+        "ask",
+        _D,
+    ),
+    (
+        r"(?:^| )secretsmanager get-secret-value|(?:^| )ssm get-parameters?(?:-by-path)? .*--with-decryption|(?:^| )sts"
+        r" get-session-token"
+        r"|(?:^| )iam create-access-key|(?:^| )ecr get-login-password(?! \|)|(?:^| )configure export-credentials",
+        "ask",
+        "secret.leak",
+    ),
+)
 _GCLOUD = _rows(
-    (r"(?:^| )(?:projects|sql instances|sql databases|container clusters|compute disks|spanner \w+|bigtable \w+|firestore databases|storage buckets) delete(?: |$)"
-     r"|(?:^| )storage (?:rm|buckets delete)(?: |$).*", "deny", _D),
-    (r"(?:^| )(?:delete|destroy|remove-iam-policy-binding|stop|reset|purge|rm|abandon-instances|delete-instances|versions destroy)(?: |$)", "ask", _D),
-    (r"(?:^| )auth (?:print-access-token|print-identity-token|application-default print-access-token)|(?:^| )secrets versions access", "ask", "secret.leak"),
-)  # fmt: skip
+    (
+        r"(?:^| )(?:projects|sql instances|sql databases|container clusters|compute disks|spanner \w+|bigtable \w+|firestore"
+        r" databases|storage buckets) delete(?: |$)"
+        r"|(?:^| )storage (?:rm|buckets delete)(?: |$).*",
+        "deny",
+        _D,
+    ),
+    (
+        r"(?:^| )(?:delete|destroy|remove-iam-policy-binding|stop|reset|purge|rm|abandon-instances|delete-instances|versions"
+        r" destroy)(?: |$)",
+        "ask",
+        _D,
+    ),
+    (
+        r"(?:^| )auth (?:print-access-token|print-identity-token|application-default print-access-token)|(?:^| )secrets"
+        r" versions access",
+        "ask",
+        "secret.leak",
+    ),
+)
 _AZ = _rows(
     (
-        r"(?:^| )group delete(?: |$)|(?:^| )(?:sql|postgres|mysql|cosmosdb|storage account|keyvault|aks|vm|disk)(?: [\w-]+)* (?:delete|purge)(?: |$)",
+        r"(?:^| )group delete(?: |$)|(?:^| )(?:sql|postgres|mysql|cosmosdb|storage account|keyvault|aks|vm|disk)(?: [\w-]+)*"
+        r" (?:delete|purge)(?: |$)",
         "deny",
         _D,
     ),
@@ -133,23 +174,37 @@ _GSUTIL = _rows(
 _GH = _rows(
     (r"^repo delete(?: |$)", "deny", "remote.delete"),
     (r"^(?:pr|issue) .*(?:--delete-branch|-d)(?: |$)", "ask", "remote.delete"),
-    (r"^(?:mr|release|issue|gist|run|secret|variable|label|ssh-key|gpg-key|codespace|project|environment|deploy-key|ruleset|release-asset) (?:delete|remove|delete-asset|rm)(?: |$)",
-     "ask", "remote.delete"),
-    (r"^repo (?:archive|rename|transfer)(?: |$)|^repo edit .*--visibility|^repo sync .*--force|^repo deploy-key delete|^project (?:item-delete|field-delete)"
-     r"|^workflow disable|^pr merge .*--admin", "ask", "remote.delete"),
+    (
+        r"^(?:mr|release|issue|gist|run|secret|variable|label|ssh-key|gpg-key|codespace|project|environment|deploy-key|ruleset"
+        r"|release-asset) (?:delete|remove|delete-asset|rm)(?: |$)",
+        "ask",
+        "remote.delete",
+    ),
+    (
+        r"^repo (?:archive|rename|transfer)(?: |$)|^repo edit .*--visibility|^repo sync .*--force|^repo deploy-key delete"
+        r"|^project (?:item-delete|field-delete)"
+        r"|^workflow disable|^pr merge .*--admin",
+        "ask",
+        "remote.delete",
+    ),
     (r"^release (?:upload .*--clobber)", "ask", "remote.overwrite"),
     (r"^gist (?:create|new)(?: |$)", "ask", "network.send"),
     (r"^auth (?:token|status .*(?:--show-token|-t))(?: |$)", "ask", "secret.leak"),
     (r"^auth (?:logout)(?: |$)", "ask", "config.write"),
     (r"^repo (?:create .*--public)(?:.*--push|.*--source)", "ask", "network.send"),
     (r"^api .*(?:-X|--method)[= ]?DELETE|^api .*-XDELETE|^api .*--method=DELETE", "ask", "remote.delete"),
-)  # fmt: skip
+)
 _DOCKER = _rows(
     (r"^(?:-\S+ )*(?:system|volume) prune .*(?:--volumes|-a|--all|-\w*a\w*)", "deny", _D),
-    (r"(?:^| )(?:system prune|system reset|volume (?:rm|remove|prune)|container prune|machine (?:rm|reset)|swarm leave .*(?:--force|-f)|stack (?:rm|down)"
-     r"|service rm|secret rm|config rm|node rm|context rm|buildx rm|pod (?:rm|prune)|kube down|plugin rm)(?: |$)", "ask", _D),
+    (
+        r"(?:^| )(?:system prune|system reset|volume (?:rm|remove|prune)|container prune|machine (?:rm|reset)|swarm leave"
+        r" .*(?:--force|-f)|stack (?:rm|down)"
+        r"|service rm|secret rm|config rm|node rm|context rm|buildx rm|pod (?:rm|prune)|kube down|plugin rm)(?: |$)",
+        "ask",
+        _D,
+    ),
     (r"(?:^| )(?:compose|docker-compose)(?: \S+)* (?:down|rm)(?: \S+)* (?:-v|--volumes|-\w*v\w*)(?: |$)", "ask", _D),
-)  # fmt: skip
+)
 _COMPOSE = _rows((r"(?:^| )(?:down|rm)(?: \S+)* (?:-v|--volumes|-\w*v\w*)(?: |$)", "ask", _D))
 _PULUMI = _rows(
     (r"(?:^| )destroy .*(?:--yes|-y|-f|--skip-preview)", "deny", _D),
@@ -157,7 +212,8 @@ _PULUMI = _rows(
 )
 _HELM = _rows(
     (
-        r"(?:^| )(?:uninstall|delete|un|del|rollback|destroy|plugin uninstall)(?: |$)|(?:^| )upgrade .*(?:--force|--reset-values)",
+        r"(?:^| )(?:uninstall|delete|un|del|rollback|destroy|plugin uninstall)(?: |$)|(?:^| )upgrade .*(?:--force"
+        r"|--reset-values)",
         "ask",
         _D,
     )
@@ -217,19 +273,36 @@ _TOOLS: dict[str, tuple[_Row, ...]] = {
     "pod": _rows((r"^(?:trunk push|repo push|trunk delete)(?: |$)", "ask", _P)),
     "composer": _rows((r"^(?!)", "ask", _P)),
     **dict.fromkeys(
-        """heroku fly flyctl vercel vc netlify wrangler firebase doctl linode-cli hcloud scw oci ibmcloud cf eb sam copilot amplify serverless sls
-        argocd flux istioctl kind minikube k3d eksctl kops vagrant multipass lxc nomad consul vault etcdctl s3cmd mc b2 supabase planetscale pscale
-        turso neonctl railway render aiven doppler cloudflared tailscale virsh VBoxManage proxmox qm pct ansible-galaxy rabbitmqctl rabbitmqadmin
-        kafka-topics kafka-topics.sh nats influx weaviate minio-client ngrok expo eas rke exo civo hasura temporal atlas snow databricks dvc
-        wandb huggingface-cli hf gitlab jira linear sentry-cli launchdarkly op kubectx rancher kubeadm talosctl velero crossplane dapr""".split(),
+        """heroku fly flyctl vercel vc netlify wrangler firebase doctl linode-cli hcloud scw oci ibmcloud cf eb sam copilot
+        amplify serverless sls argocd flux istioctl kind minikube k3d eksctl kops vagrant multipass lxc nomad consul
+        vault etcdctl s3cmd mc b2 supabase planetscale pscale turso neonctl railway render aiven doppler cloudflared
+        tailscale virsh VBoxManage proxmox qm pct ansible-galaxy rabbitmqctl rabbitmqadmin kafka-topics
+        kafka-topics.sh nats influx weaviate minio-client ngrok expo eas rke exo civo hasura temporal atlas snow
+        databricks dvc wandb huggingface-cli hf gitlab jira linear sentry-cli launchdarkly op kubectx rancher kubeadm
+        talosctl velero crossplane dapr""".split(),
         _GENERIC,
     ),
 }
-_TOOLS["heroku"] = _rows((r"(?:^| )(?:\w+:)?(?:destroy|reset|delete|remove|unset|rollback|leave|revoke|clear)(?: |$)|(?:^| )pg:(?:reset|killall|promote|copy|push|pull)(?: |$)|(?:^| )ps:(?:stop|kill)(?: |$)|(?:^| )ps:scale .*=0\b|(?:^| )maintenance:on", "ask", _D),
-                         (r"^config(?: |$)(?!:)|^config:get ", "ask", "secret.leak"))  # fmt: skip
+_TOOLS["heroku"] = _rows(
+    (
+        r"(?:^| )(?:\w+:)?(?:destroy|reset|delete|remove|unset|rollback|leave|revoke|clear)(?: |$)|(?:^|"
+        r" )pg:(?:reset|killall|promote|copy|push|pull)(?: |$)|(?:^| )ps:(?:stop|kill)(?: |$)|(?:^|"
+        r" )ps:scale .*=0\b|(?:^| )maintenance:on",
+        "ask",
+        _D,
+    ),
+    (r"^config(?: |$)(?!:)|^config:get ", "ask", "secret.leak"),
+)
 _TOOLS["railway"] = _rows((r"^(?:down|delete|unlink|environment delete|volume delete)(?: |$)", "ask", _D))
-_TOOLS["vault"] = _rows((r"(?:^| )(?:delete|destroy|purge|metadata delete|secrets disable|auth disable|lease revoke|token revoke|seal|disable)(?: |$)", "ask", _D),
-                        (r"^(?:kv get|read)(?: |$)|^print token", "ask", "secret.leak"))  # fmt: skip
+_TOOLS["vault"] = _rows(
+    (
+        r"(?:^| )(?:delete|destroy|purge|metadata delete|secrets disable|auth disable|lease revoke|token"
+        r" revoke|seal|disable)(?: |$)",
+        "ask",
+        _D,
+    ),
+    (r"^(?:kv get|read)(?: |$)|^print token", "ask", "secret.leak"),
+)
 _TOOLS["rclone"] = _rows(
     (r"^(?:delete|purge|deletefile|rmdirs|cleanup)(?: |$)|^(?:sync|move|moveto|bisync)(?: |$)", "ask", "remote.delete")
 )
@@ -267,14 +340,16 @@ _FRAMEWORK: dict[str, tuple[_Row, ...]] = {
     "alembic": _rows((r"(?:^| )downgrade(?: |$)(?!.*--sql)", "ask", _X)),
     "manage.py": _rows(
         (
-            r"^(?:flush|reset_db|sqlreset|drop_test_database|clear_cache|delete_\w+|dbrestore)(?: |$)|^migrate \S+ (?:zero|0\d+\S*)(?: |$)(?!.*--plan)",
+            r"^(?:flush|reset_db|sqlreset|drop_test_database|clear_cache|delete_\w+|dbrestore)(?: |$)|^migrate \S+ (?:zero"
+            r"|0\d+\S*)(?: |$)(?!.*--plan)",
             "ask",
             _X,
         )
     ),
     "rails": _rows(
         (
-            r"(?:^| )db:(?:drop|reset|purge|schema:load|structure:load|migrate:(?:reset|down|redo)|rollback|seed:replant|truncate_all|setup|environment:set)(?::\w+)?(?: |$)",
+            r"(?:^| )db:(?:drop|reset|purge|schema:load|structure:load|migrate:(?:reset|down|redo)|rollback|seed:replant"
+            r"|truncate_all|setup|environment:set)(?::\w+)?(?: |$)",
             "ask",
             _X,
         )
@@ -389,10 +464,12 @@ def _sql_client(command: Command, scene: Scene) -> Iterator[Effect]:
 
 
 _REDIS = re.compile(
-    r"(?i)\b(?:flushall|flushdb|swapdb|shutdown|debug segfault|config set|script flush|function flush|cluster reset|replicaof|slaveof)\b"
+    r"(?i)\b(?:flushall|flushdb|swapdb|shutdown|debug segfault|config set|script flush|function flush|cluster reset"
+    r"|replicaof|slaveof)\b"
 )
 _MONGO = re.compile(
-    r"\.(?:dropDatabase|dropIndexes|drop|deleteMany|deleteOne|remove|findOneAndDelete|renameCollection|dropUser|dropAllUsers|bulkWrite)\s*\("
+    r"\.(?:dropDatabase|dropIndexes|drop|deleteMany|deleteOne|remove|findOneAndDelete|renameCollection|dropUser|dropAllUsers"
+    r"|bulkWrite)\s*\("
 )
 
 
@@ -452,7 +529,9 @@ def _php(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
 
 def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """An ad-hoc command on other machines: what it would do here, it does there."""
-    given = read(command.words[1:], spec("m|module-name= a|args= i|inventory= u|user= b|become l|limit= e|extra-vars= f= C|check"))
+    given = read(
+        command.words[1:], spec("m|module-name= a|args= i|inventory= u|user= b|become l|limit= e|extra-vars= f= C|check")
+    )
     module = (given.value("module-name") or "command").rpartition(".")[2]
     text = given.value("args") or ""
     if given.has("check"):
@@ -463,7 +542,10 @@ def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effec
         yield Effect(_D, f"on other machines: {module} {text}", "ask")
 
 
-_DELETES_ALL = re.compile(r"\.(?:delete_all|destroy_all|delete\(\)|drop_table|truncate|flush)|drop_all\(|->(?:delete|truncate|forceDelete)\(|::truncate\(")
+_DELETES_ALL = re.compile(
+    r"\.(?:delete_all|destroy_all|delete\(\)|drop_table|truncate|flush)|drop_all\(|->(?:delete|truncate|forceDelete)\("
+    r"|::truncate\("
+)
 
 
 def _framework_code(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
@@ -482,13 +564,19 @@ def _sql_in(command: Command, words: list[str], scene: Scene) -> Iterator[Effect
 
 
 def _mirrors(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
-    if any(re.search(r"mirror\b.*--delete|(?:^|;)\s*(?:rm|mrm|glob rm)\b|-R\b.*--delete", text) for text in [*words, command.stdin or ""]):
+    if any(
+        re.search(r"mirror\b.*--delete|(?:^|;)\s*(?:rm|mrm|glob rm)\b|-R\b.*--delete", text)
+        for text in [*words, command.stdin or ""]
+    ):
         yield Effect("remote.delete", "files on another machine", "ask")
 
 
 def _hands_on(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """``yarn prisma ...``: a tool of the project behind the package manager's name."""
-    at = next((number for number, text in enumerate(words) if not text.startswith("-") and text not in ("exec", "run", "dlx")), len(words))
+    at = next(
+        (number for number, text in enumerate(words) if not text.startswith("-") and text not in ("exec", "run", "dlx")),
+        len(words),
+    )
     tool = words[at] if at < len(words) else ""
     for pattern, weight, kind in _FRAMEWORK.get(tool, ()):
         if re.search(pattern, " ".join(_verbs(words[at + 1 :]))):
@@ -498,7 +586,9 @@ def _hands_on(command: Command, words: list[str], scene: Scene) -> Iterator[Effe
 
 _NAMED = {
     "ansible": _ansible,
-    **dict.fromkeys(("bq", "heroku", "flyctl", "fly", "aws", "gcloud", "supabase", "snow", "wrangler", "turso", "doctl"), _sql_in),
+    **dict.fromkeys(
+        ("bq", "heroku", "flyctl", "fly", "aws", "gcloud", "supabase", "snow", "wrangler", "turso", "doctl"), _sql_in
+    ),
     **dict.fromkeys(("lftp", "ncftp", "sftp", "ftp"), _mirrors),
     **dict.fromkeys(("rails", "manage.py", "django-admin"), _framework_code),
     **dict.fromkeys(("yarn", "pnpm", "bun", "npm"), _hands_on),
@@ -516,10 +606,14 @@ _NAMED = {
 # ---- networks --------------------------------------------------------------------------------------------------------------------
 
 _CURL = spec(
-    "X|request= d|data= data-raw= data-binary= data-ascii= data-urlencode= json= F|form= form-string= T|upload-file= o|output= O|remote-name"
-    " H|header= A|user-agent= u|user= b|cookie= c|cookie-jar= e|referer= x|proxy= L|location s|silent S|show-error f|fail k|insecure v|verbose"
-    " i|include I|head G|get m|max-time= connect-timeout= retry= retry-delay= w|write-out= K|config= E|cert= key= cacert= url= r|range= C|continue-at="
-    " output-dir= resolve= interface= D|dump-header= Y= y= z= Q= P= t= n|netrc netrc-file= aws-sigv4= oauth2-bearer= limit-rate= create-dirs"
+    "X|request= d|data= data-raw= data-binary= data-ascii= data-urlencode= json= F|form= form-string= T|upload-file= o"
+    "|output= O|remote-name"
+    " H|header= A|user-agent= u|user= b|cookie= c|cookie-jar= e|referer= x|proxy= L|location s|silent S|show-error f|fail k"
+    "|insecure v|verbose"
+    " i|include I|head G|get m|max-time= connect-timeout= retry= retry-delay= w|write-out= K|config= E|cert= key= cacert="
+    " url= r|range= C|continue-at="
+    " output-dir= resolve= interface= D|dump-header= Y= y= z= Q= P= t= n|netrc netrc-file= aws-sigv4= oauth2-bearer="
+    " limit-rate= create-dirs"
     " compressed J|remote-header-name N|no-buffer R|remote-time Z|parallel a|append 4 6 0 1 2 3 # g j l p q",
     abbreviates=True,
 )
@@ -527,7 +621,7 @@ _CURL = spec(
 
 def _curl(command: Command, scene: Scene) -> Iterator[Effect]:
     given = read(command.words[1:], _CURL)
-    urls = [word for word in [*given.operands, *given.values("url")]]
+    urls = [*given.operands, *given.values("url")]
     local = bool(urls) and all(_LOCAL_HOST.fullmatch(word.text) for word in urls)
     host = urls[0].text if urls else "an address that is not known"
     yield Effect("network.contact", host, "allow")
@@ -624,17 +718,27 @@ def _piped_secret(command: Command, scene: Scene, host: str, local: bool) -> Ite
             yield Effect("secret.leak", f"credentials to {host}", "deny")
             return
         if source.name in ("tar", "zip", "git", "find", "cpio", "pg_dump", "mysqldump", "mongodump", "sqlite3") or (
-            source.name in ("cat", "gzip", "base64", "head", "tail") and len(source.words) > 1 and source.fed_by is None and source.stdin is None
+            source.name in ("cat", "gzip", "base64", "head", "tail")
+            and len(source.words) > 1
+            and source.fed_by is None
+            and source.stdin is None
             and not any(word.text.endswith((".json", ".txt", ".csv")) for word in source.words)
-        ):  # fmt: skip
+        ):
             yield Effect("network.send", f"what {source.name} prints to {host}", "ask")
             return
         source = source.fed_by
 
 
 def _wget(command: Command, scene: Scene) -> Iterator[Effect]:
-    given = read(command.words[1:], spec("O|output-document= q|quiet post-file= post-data= body-file= body-data= method= header= P|directory-prefix= c|continue"
-                                         " nc|no-clobber N o|output-file= a= i|input-file= e|execute= U|user-agent= t= T= w= l= A= R= D= X= np r m"))  # fmt: skip
+    given = read(
+        command.words[1:],
+        spec(
+            "O|output-document= q|quiet post-file= post-data= body-file= body-data= method="
+            " header= P|directory-prefix= c|continue"
+            " nc|no-clobber N o|output-file= a= i|input-file= e|execute= U|user-agent= t= T= w="
+            " l= A= R= D= X= np r m"
+        ),
+    )
     host = given.operands[0].text if given.operands else "an address"
     local = bool(_LOCAL_HOST.fullmatch(host))
     yield Effect("network.contact", host, "allow")
@@ -726,9 +830,28 @@ _NETWORK = {
     **dict.fromkeys(("nc", "ncat", "netcat", "socat", "telnet"), _netcat),
     **dict.fromkeys(("ssh", "mosh", "ftp", "lftp", "tftp", "smbclient"), _ssh),
     **dict.fromkeys(("mail", "mailx", "mutt", "sendmail", "msmtp", "swaks"), _mail),
-    **dict.fromkeys(("aws", "gsutil", "gcloud", "az", "s3cmd", "rclone", "mc", "gh", "glab", "kubectl", "docker", "croc", "wormhole", "transfer", "b2"), _sends_files),
+    **dict.fromkeys(
+        (
+            "aws",
+            "gsutil",
+            "gcloud",
+            "az",
+            "s3cmd",
+            "rclone",
+            "mc",
+            "gh",
+            "glab",
+            "kubectl",
+            "docker",
+            "croc",
+            "wormhole",
+            "transfer",
+            "b2",
+        ),
+        _sends_files,
+    ),
     **dict.fromkeys(("dig", "nslookup", "host", "ping", "drill"), _dns),
-}  # fmt: skip
+}
 
 
 def sql_client(name: str) -> bool:

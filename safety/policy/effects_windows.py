@@ -17,28 +17,60 @@ _QUOTED = re.compile(r"@'.*?'@|@\".*?\"@", re.DOTALL)
 _COMMENT = re.compile(r"<#.*?#>|(?:^|(?<=\s))#[^\n]*|^\s*(?:rem\b|::)[^\n]*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 _POWERSHELL: tuple[tuple[str, str, Action], ...] = (
-    (r"(?:Remove-Item(?:Property)?|Clear-Content|Clear-Item|Clear-RecycleBin|ri|rd|rmdir|del|erase|rm|clc)", "path.remove", "ask"),
-    (r"(?:Format-Volume|Clear-Disk|Initialize-Disk|Remove-Partition|Reset-PhysicalDisk|Remove-VirtualDisk|Clear-Partition)", "disk.destroy", "deny"),
-    (r"(?:Stop-Computer|Restart-Computer|Remove-LocalUser|Remove-ADUser|Remove-LocalGroup\w*|Set-ExecutionPolicy|Disable-\w+|Uninstall-\w+|Reset-ComputerMachinePassword)",
-     "system.change", "ask"),
+    (
+        r"(?:Remove-Item(?:Property)?|Clear-Content|Clear-Item|Clear-RecycleBin|ri|rd|rmdir|del|erase|rm|clc)",
+        "path.remove",
+        "ask",
+    ),
+    (
+        r"(?:Format-Volume|Clear-Disk|Initialize-Disk|Remove-Partition|Reset-PhysicalDisk|Remove-VirtualDisk"
+        r"|Clear-Partition)",
+        "disk.destroy",
+        "deny",
+    ),
+    (
+        r"(?:Stop-Computer|Restart-Computer|Remove-LocalUser|Remove-ADUser|Remove-LocalGroup\w*|Set-ExecutionPolicy|Disable-\w+"
+        r"|Uninstall-\w+|Reset-ComputerMachinePassword)",
+        "system.change",
+        "ask",
+    ),
     (r"(?:Stop-Service|Remove-Service|Suspend-Service)", "service.stop", "ask"),
-    (r"(?:Remove-(?:Az|AWS|GC|S3|EC2|RDS|DynamoDB|K8s|VM|Snapshot|Website|WebAppPool|Database|SqlDatabase)\w*)", "service.destroy", "ask"),
+    (
+        r"(?:Remove-(?:Az|AWS|GC|S3|EC2|RDS|DynamoDB|K8s|VM|Snapshot|Website|WebAppPool|Database|SqlDatabase)\w*)",
+        "service.destroy",
+        "ask",
+    ),
     (r"(?:vssadmin(?:\.exe)?\s+delete|wbadmin\s+delete|bcdedit|diskpart|cipher\s+/w)", "disk.destroy", "deny"),
-    (r"(?:reg(?:\.exe)?\s+delete|schtasks(?:\.exe)?\s+/delete|net\s+user\s+\S+\s+/delete|sc(?:\.exe)?\s+(?:delete|stop))", "system.change", "ask"),
-)  # fmt: skip
+    (
+        r"(?:reg(?:\.exe)?\s+delete|schtasks(?:\.exe)?\s+/delete|net\s+user\s+\S+\s+/delete|sc(?:\.exe)?\s+(?:delete"
+        r"|stop))",
+        "system.change",
+        "ask",
+    ),
+)
 _CMD: tuple[tuple[str, str, Action], ...] = (
     (r"(?:del|erase|rd|rmdir)(?:\.exe)?", "path.remove", "ask"),
-    (r"format(?:\.com)?\s+[a-z]:|diskpart|vssadmin\s+delete|wbadmin\s+delete|bcdedit\s+/(?:delete|set)|cipher\s+/w", "disk.destroy", "deny"),
-    (r"reg\s+delete|schtasks\s+/delete|net\s+user\s+\S+\s+/delete|sc\s+(?:delete|stop)|shutdown\b|net\s+stop|wmic\s+\S+\s+delete", "system.change", "ask"),
+    (
+        r"format(?:\.com)?\s+[a-z]:|diskpart|vssadmin\s+delete|wbadmin\s+delete|bcdedit\s+/(?:delete|set)|cipher\s+/w",
+        "disk.destroy",
+        "deny",
+    ),
+    (
+        r"reg\s+delete|schtasks\s+/delete|net\s+user\s+\S+\s+/delete|sc\s+(?:delete|stop)|shutdown\b|net\s+stop"
+        r"|wmic\s+\S+\s+delete",
+        "system.change",
+        "ask",
+    ),
     (r"taskkill\s+.*?/im\s+\*", "process.kill", "ask"),
-)  # fmt: skip
+)
 _DOWNLOADS = re.compile(
     r"(?:iex|Invoke-Expression)\b.*?(?:iwr|irm|curl|wget|Invoke-WebRequest|Invoke-RestMethod|DownloadString)"
     r"|(?:iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString).*?\|\s*(?:iex|Invoke-Expression)",
     re.IGNORECASE | re.DOTALL,
 )
 _ROOTS = re.compile(
-    r"(?i)[\"']?(?:[a-z]:[\\/]?(?:\*|windows\b.*|users[\\/]?\*?|program files.*)?|\\|\$env:(?:userprofile|systemroot|homepath)\\?\*?|~\\?/?\*?|\$HOME\\?/?\*?|%userprofile%\\?\*?|%systemroot%.*)[\"']?"
+    r"(?i)[\"']?(?:[a-z]:[\\/]?(?:\*|windows\b.*|users[\\/]?\*?|program files.*)?|\\|\$env:(?:userprofile|systemroot"
+    r"|homepath)\\?\*?|~\\?/?\*?|\$HOME\\?/?\*?|%userprofile%\\?\*?|%systemroot%.*)[\"']?"
 )
 
 

@@ -10,15 +10,17 @@ from safety.policy.values import CallFacts
 
 #: Folders and files that a tool makes again from what is kept. Ignored by git, their loss is no loss.
 _MADE_AGAIN = frozenset(
-    """node_modules bower_components build dist out target .venv venv env.bak __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox
-    .cache .parcel-cache .next .nuxt .svelte-kit .turbo .gradle .eggs htmlcov coverage .coverage .nyc_output .terraform .ipynb_checkpoints
-    .hypothesis .sass-cache .DS_Store Thumbs.db .eslintcache .angular .vite .output .serverless .dart_tool DerivedData Pods .build
-    cmake-build-debug cmake-build-release obj tmp temp log logs .npm .yarn .pnpm-store .pytype .pyre site-packages _build .stack-work elm-stuff
-    .webpack storybook-static .docusaurus .expo .tmp wheelhouse pip-wheel-metadata .bundle bazel-bin bazel-out bazel-testlogs
-    .import .scannerwork test-results playwright-report junit.xml coverage.xml lcov.info .stylelintcache .tsbuildinfo""".split()
+    """node_modules bower_components build dist out target .venv venv env.bak __pycache__ .pytest_cache .mypy_cache
+    .ruff_cache .tox .nox .cache .parcel-cache .next .nuxt .svelte-kit .turbo .gradle .eggs htmlcov coverage .coverage
+    .nyc_output .terraform .ipynb_checkpoints .hypothesis .sass-cache .DS_Store Thumbs.db .eslintcache .angular .vite
+    .output .serverless .dart_tool DerivedData Pods .build cmake-build-debug cmake-build-release obj tmp temp log logs
+    .npm .yarn .pnpm-store .pytype .pyre site-packages _build .stack-work elm-stuff .webpack storybook-static
+    .docusaurus .expo .tmp wheelhouse pip-wheel-metadata .bundle bazel-bin bazel-out bazel-testlogs .import
+    .scannerwork test-results playwright-report junit.xml coverage.xml lcov.info .stylelintcache .tsbuildinfo""".split()
 )
 _MADE_AGAIN_PATTERNS = re.compile(
-    r".*\.(?:pyc|pyo|o|obj|class|log|tmp|temp|cache|swp|swo|egg-info|dist-info|tsbuildinfo|gcda|gcno|lo|la|d|pid|out|prof|coverage)"
+    r".*\.(?:pyc|pyo|o|obj|class|log|tmp|temp|cache|swp|swo|egg-info|dist-info|tsbuildinfo|gcda|gcno|lo|la|d|pid|out|prof"
+    r"|coverage)"
     r"|.*\.log\.\d+|npm-debug\.log.*|yarn-error\.log.*|\.coverage\..*|cmake-build-.*|.*~"
 )
 
@@ -32,10 +34,12 @@ def made_again(path: str, root: str = "") -> bool:
 
 
 _SECRET_NAMES = re.compile(
-    r"\.env(?:\..+)?|.+\.env|\.envrc|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.pypirc|\.npmrc|\.dockercfg|\.s3cfg|\.boto"
+    r"\.env(?:\..+)?|.+\.env|\.envrc|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.pypirc|\.npmrc"
+    r"|\.dockercfg|\.s3cfg|\.boto"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfvars|tfstate)"
     r"|credentials(?:\.(?:json|ya?ml|toml|ini|csv|db))?|client_secrets?.*\.json|service[-_]?account.*\.json"
-    r"|secrets?\.(?:json|ya?ml|toml|ini|env|txt)|wallet\.dat|\.vault[-_]?(?:pass|token).*|vault[-_]pass(?:word)?(?:\.txt)?|terraform\.tfstate.*"
+    r"|secrets?\.(?:json|ya?ml|toml|ini|env|txt)|wallet\.dat|\.vault[-_]?(?:pass|token).*|vault[-_]pass(?:word)?(?:\.txt)?"
+    r"|terraform\.tfstate.*"
     r"|application_default_credentials\.json|access_tokens\.db|\.terraformrc|auth\.json|hosts\.yml|kubeconfig"
 )
 _NO_SECRET = re.compile(
@@ -88,8 +92,10 @@ _PROCESS_ENVIRONMENT = re.compile(r"/proc/(?:self|\d+|\*)/(?:environ|mem|cmdline
 
 #: What a login, a shell or a timer starts.
 _STARTUP = re.compile(
-    r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc|inputrc"
-    r"|xinitrc|xprofile|xsession|pythonrc|gitconfig|vimrc|emacs|tmux\.conf|screenrc|pam_environment|pythonstartup|condarc|wgetrc|curlrc)"
+    r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc"
+    r"|tcshrc|inputrc"
+    r"|xinitrc|xprofile|xsession|pythonrc|gitconfig|vimrc|emacs|tmux\.conf|screenrc|pam_environment|pythonstartup|condarc"
+    r"|wgetrc|curlrc)"
     r"|\.config/(?:fish|git|systemd|autostart|environment\.d|nvim|pip)(?:/.*)?|\.ssh/(?:authorized_keys2?|config|rc)"
     r"|Library/Launch(?:Agents|Daemons)/.*|\.git-templates?/.*|\.local/bin/.*|bin/.*"
 )
@@ -101,8 +107,8 @@ _SINKS = re.compile(
 )
 _SOCKETS = re.compile(r"/dev/(?:tcp|udp)/.*")
 _SYSTEM = tuple(
-    """/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /opt /proc /root /run /sbin /srv /sys /usr /var /System /Library /Applications /private
-    /Volumes /nix /snap /mnt /media /cores""".split()
+    """/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /opt /proc /root /run /sbin /srv /sys /usr /var /System /Library
+    /Applications /private /Volumes /nix /snap /mnt /media /cores""".split()
 )
 #: Names that switch the guard, its hooks in a client, or a client's own permissions.
 OWN_SUFFIXES = (
@@ -182,10 +188,11 @@ def takes_dot_git(path: str, folder: str) -> bool:
 def place_of(path: str, facts: CallFacts) -> str:
     """Which place an absolute path (a pattern in it is cut off) is.
 
-    ``sink``: writes to it go nowhere. ``socket``, ``device``. ``own``: the guard's. ``root``: ``/`` or a folder that holds the system or all
-    homes. ``temp-all``: such a folder itself. ``home``: the whole home. ``above``: a folder that the workspace lies in. ``workspace``: all of it. ``git``: the git directory,
-    ``git-part``: something in it. ``inside``: below the workspace. ``temp``: below a folder for temporary files. ``secret``: credentials
-    outside the workspace. ``startup``: what a login or a shell runs. ``system``. ``outside``: anything else.
+    ``sink``: writes to it go nowhere. ``socket``, ``device``. ``own``: the guard's. ``root``: ``/`` or a folder that holds the system
+    or all homes. ``temp-all``: a folder for temporary files, ``temp``: below one. ``home``: the whole home. ``above``: a folder that the
+    workspace lies in. ``workspace``: all of it. ``git``: the git directory, ``git-part``: something in it. ``inside``: below the
+    workspace. ``secret``: credentials outside the workspace. ``startup``: what a login or a shell runs. ``system``. ``outside``: anything
+    else.
     """
     if _SINKS.fullmatch(path):
         return "sink"

@@ -233,7 +233,8 @@ def leak(target: Target, scene: Scene, *, sent: bool = False) -> Iterator[Effect
 
 
 _SECRET_VARIABLE = re.compile(
-    r"(?<!\\)\$\{?(?!#)(?:\w*_)?(?:SECRET|TOKEN|PASSWORD|PASSWD|PASS|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?|SECRETS)(?:_(?!FILE|PATH|URL|NAME|ID\b)\w*)?"
+    r"(?<!\\)\$\{?(?!#)(?:\w*_)?(?:SECRET|TOKEN|PASSWORD|PASSWD|PASS|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?"
+    r"|SECRETS)(?:_(?!FILE|PATH|URL|NAME|ID\b)\w*)?"
     r"(?:\}|(?![\w:]))"
 )
 

@@ -62,9 +62,21 @@ TRACKED = {
     "tests/test_app.py": "assert True\n",
 }
 HOME_FILES = (
-    ".bashrc", ".profile", ".netrc", ".ssh/id_rsa", ".ssh/authorized_keys", ".aws/credentials", ".gnupg/secring.gpg", ".config/gh/hosts.yml",
-    ".claude/settings.json", ".kube/config", "notes.txt", "projects/other/main.py", "projects/script.py", "Documents/letter.txt",
-)  # fmt: skip
+    ".bashrc",
+    ".profile",
+    ".netrc",
+    ".ssh/id_rsa",
+    ".ssh/authorized_keys",
+    ".aws/credentials",
+    ".gnupg/secring.gpg",
+    ".config/gh/hosts.yml",
+    ".claude/settings.json",
+    ".kube/config",
+    "notes.txt",
+    "projects/other/main.py",
+    "projects/script.py",
+    "Documents/letter.txt",
+)
 
 
 @dataclass
@@ -83,7 +95,16 @@ class Context:
     def facts(self) -> CallFacts:
         git_dir = f"{self.repository}/.git" if self.repository else None
         own = (f"{self.home}/.local/state/git-safety", f"{self.home}/.config/git-safety")
-        return CallFacts(self.cwd, self.home, self.cwd, self.repository, git_dir, temp=("/tmp", "/var/tmp"), own=own, variables={"TMPDIR": "/tmp"})
+        return CallFacts(
+            self.cwd,
+            self.home,
+            self.cwd,
+            self.repository,
+            git_dir,
+            temp=("/tmp", "/var/tmp"),
+            own=own,
+            variables={"TMPDIR": "/tmp"},
+        )
 
     def line(self, cmd: str) -> str:
         """A command of the corpus with the folders of this run."""
@@ -117,7 +138,9 @@ class Builder:
         base = self.folder / name
         home = base / "home/u"
         write(home, dict.fromkeys(HOME_FILES, "x\n"))
-        (home / ".gitconfig").write_text("[user]\n\tname = U\n\temail = u@example.test\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n")
+        (home / ".gitconfig").write_text(
+            '[user]\n\tname = U\n\temail = u@example.test\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n'
+        )
         env = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8"}
         write(base / "w/sibling", {"src/main.py": "x\n"})
         if name == "norepo":
@@ -148,18 +171,35 @@ class Builder:
     def _make_dirty(self, context: Context, root: Path) -> None:
         write(root, {"src/util.py": "util = 2\n", "src/app.py": "app = 3\n"})
         self._git(context, "add", "src")
-        write(root, {"src/app.py": "app = 4\n", "README.md": "# Read me\nmore\n", "notes.txt": "notes\n", "drafts/one.md": "one\n"})
+        write(
+            root, {"src/app.py": "app = 4\n", "README.md": "# Read me\nmore\n", "notes.txt": "notes\n", "drafts/one.md": "one\n"}
+        )
 
     def _make_ignored(self, context: Context, root: Path) -> None:
         self._make_dirty(context, root)
-        write(root, {".env": "KEY=1\n", "data/local.db": "db\n", "debug.log": "log\n", "node_modules/a/index.js": "a\n", "build/out.js": "o\n"})
+        write(
+            root,
+            {
+                ".env": "KEY=1\n",
+                "data/local.db": "db\n",
+                "debug.log": "log\n",
+                "node_modules/a/index.js": "a\n",
+                "build/out.js": "o\n",
+            },
+        )
 
     def _make_unpushed(self, context: Context, root: Path) -> None:
         for text in ("first", "second"):
             write(root, {"src/app.py": f"app = '{text}'\n"})
             self._git(context, "stash", "-q")
         for branch in ("wip", "topic", "feature", "old"):
-            self._git(context, "checkout", "-q", branch if branch == "feature" else "-B", *([] if branch == "feature" else [branch, "main"]))
+            self._git(
+                context,
+                "checkout",
+                "-q",
+                branch if branch == "feature" else "-B",
+                *([] if branch == "feature" else [branch, "main"]),
+            )
             write(root, {f"{branch}.txt": branch})
             self._git(context, "add", "-A")
             self._git(context, "commit", "-qm", branch)
@@ -287,7 +327,8 @@ def report(found: list[Judged], *, snapshot: bool) -> dict[str, float]:
         sort = sort_of(item.line)
         if item.stopped != wanted[sort]:
             verdict = item.verdict
-            print(f"MISS {sort:13} {item.line['kind']:13} {item.line['context']:9} {verdict.action:5} {verdict.rule} | {item.line['cmd']!r} | {verdict.loses}")
+            where = f"MISS {sort:13} {item.line['kind']:13} {item.line['context']:9}"
+            print(f"{where} {verdict.action:5} {verdict.rule} | {item.line['cmd']!r} | {verdict.loses}")
     return {
         "unrecoverable_stopped": share(item for item in found if sort_of(item.line) == "unrecoverable"),
         "deny_stopped": share(item for item in found if item.line["label"] == "deny"),

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from safety.policy.calls import EMPTY, Call
+from safety.policy.calls import EMPTY, NO_FEED, Call
 from safety.policy.expand import Output, braced, words_of
 from safety.policy.gitwords import join
 from safety.policy.options import read_options
-from safety.policy.words import Word
+from safety.policy.words import NO_ENV, Word
 
 if TYPE_CHECKING:
     from safety.policy.process import Shell
@@ -22,6 +22,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 def declare(shell: Shell, raws: list[str]) -> Output:
     """``export A=b``: read from the words as written, as an assignment's right side is not split."""
     exports = raws[0] == "export"
+    shell.emit(Call(tuple(Word(raw) for raw in raws), (), NO_ENV, NO_FEED))
     for raw in raws[1:]:
         if raw.startswith("-"):
             exports |= "x" in raw and raw[0] == "-"
@@ -70,6 +71,7 @@ def _folder(shell: Shell, word: Word) -> str | None:
 
 
 def _unset(shell: Shell, name: str, call: Call) -> Output:
+    shell.emit(call)
     for word in call.words[1:]:
         if word.certain and not word.text.startswith("-"):
             shell.variables[word.text] = ()
@@ -92,6 +94,8 @@ def _read(shell: Shell, name: str, call: Call) -> Output:
 
 def _set(shell: Shell, name: str, call: Call) -> Output:
     words = call.words[1:]
+    if not words:
+        shell.emit(call)
     if words and words[0].text == "--":
         shell.positional = words[1:]
     elif words and not words[0].text.startswith(("-", "+")):

@@ -25,7 +25,7 @@ def _ssh(shell: Shell, name: str, call: Call) -> Output | None:
     at = command_at(words, "BbcDEeFIiJLlmOoPpQRSWw")
     for option, value in read_options(words[1:at], "BbcDEeFIiJLlmOoPpQRSWw").given:
         if option == "-o" and value:
-            key, _, text = value.text.replace(" ", "=", 1).partition("=")
+            key, text = (*re.split(r"[ =]", value.text, maxsplit=1), "")[:2]
             if key.lower() in ("proxycommand", "localcommand", "knownhostscommand"):
                 shell.payload(f"ssh -o {key}", Word(text.strip()), call)
     host, rest = words[at : at + 1], words[at + 1 :]
@@ -151,7 +151,7 @@ def _editor(shell: Shell, name: str, call: Call) -> Output | None:
             else ""
         )
         for part in text.split("|"):
-            if found := re.match(r"\s*(?:silent!?\s+|sil!?\s+|exe\w*\s+['\"])?(?:\d+|%|\d+,\d+)?!\s*(.+)", part):
+            if found := re.match(r"[\s:]*(?:silent!?\s+|sil!?\s+|exe\w*\s+['\"])?(?:\d+|%|\d+,\d+)?!\s*(.+)", part):
                 shell.payload(f"{name} -c", Word(found[1]), call)
     return Output(None, name)
 

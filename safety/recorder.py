@@ -75,6 +75,7 @@ class Recorder:
     on_progress: Callable[[str, int, int], None] | None = None
     notices: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
+    uncaptured: set[str] = field(default_factory=set)  # calls of this process before which no snapshot could be taken
     _generation: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -160,7 +161,11 @@ class Recorder:
             self._save(state)
             return Decision()
 
-        return self._guarded(work, failed)
+        decision = self._guarded(work, None)
+        if decision is None:
+            self.uncaptured.add(call.id)
+            return failed
+        return decision
 
     def capture_after(self, call: Call, error: str | None = None) -> None:
         """The engine's part of POST: what changed since PRE is the call's own."""

@@ -211,3 +211,17 @@ class AgentsArgs:
     """``session``: whose instruction files, None the newest conversation's."""
 
     session: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainArgs:
+    """``text``: a command as a shell would get it."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllowArgs:
+    """``id``: of the one call that may pass, as the guard named it."""
+
+    id: str = ""

@@ -51,6 +51,8 @@ def labelled(effects: Iterable[Effect], command: str) -> Iterator[Effect]:
         yield effect if effect.command else replace(effect, command=command)
 
 
+GIT_DIRECTORY = ("git-directory",)
+
 # ---- effects upon paths --------------------------------------------------------------------------------------------------------
 
 # What is lost for good with each place, whatever a snapshot holds; the others are asked about.
@@ -110,7 +112,15 @@ def removal(
             and places.takes_dot_git(path, fixed)
             and _is_repository_root(fixed, facts)
         ):
-            yield Effect("path.remove", path, "deny", detail="takes .git along", instead="git rm -r .")
+            yield Effect(
+                "path.remove",
+                path,
+                "deny",
+                pieces=GIT_DIRECTORY,
+                question=Question("lost", fixed),
+                detail="takes .git along",
+                instead="git rm -r .",
+            )
             return
         elif place in ("workspace", "above"):
             place = "inside" if place == "workspace" else _below_above(path, fixed, facts)
@@ -142,7 +152,16 @@ def removal(
             path.startswith(("/var/log", "/var/cache", "/opt", "/srv", "/mnt", "/media")) and path.count("/") > 2
         ):
             weight = "ask"
-        yield Effect(kind, path, weight, detail=place)
+        # A snapshot that holds the git directory itself brings it back, and the workspace with it as far as it holds the files.
+        held = place == "git" or (place == "workspace" and not names)
+        yield Effect(
+            kind,
+            path,
+            weight,
+            pieces=GIT_DIRECTORY if held else (),
+            question=Question("lost", path) if held and place == "workspace" else None,
+            detail=place,
+        )
 
 
 def _is_repository_root(folder: str, facts: CallFacts) -> bool:
@@ -185,7 +204,7 @@ def _git_part(path: str, kind: str, facts: CallFacts) -> Iterator[Effect]:
             yield Effect("config.write" if name == "config" else "reflog.expire", path, "ask", pieces=pieces)
             return
     weight: Action = "deny" if any(places.inside(part, name) for name in _GRAVE_PARTS) or places.has_pattern(part) else "ask"
-    yield Effect(kind, path, weight, detail="part of the git directory")
+    yield Effect(kind, path, weight, pieces=GIT_DIRECTORY, detail="part of the git directory")
 
 
 def writing(

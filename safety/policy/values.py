@@ -117,7 +117,8 @@ class CallFacts:
 class Coverage:
     """What the snapshot just taken holds. ``snapshot`` is its name, empty when it failed or is off.
 
-    ``holds`` has sorts of things and the pieces ``index``, ``refs``, ``stash``, ``head``, ``config``, ``hooks``, ``reflog``.
+    ``holds`` has sorts of things and the pieces ``index``, ``refs``, ``stash``, ``head``, ``config``, ``hooks``, ``reflog`` and
+    ``git-directory`` (all of it, with every object that something names).
     ``left_out``: absolute paths that it could not take in; what lies below them is left out, too.
     """
 

@@ -46,6 +46,8 @@ class Settings:
     hook_options: Mapping[str, Any] = field(default_factory=dict)
     plugins: tuple[str, ...] = ()
     project_hooks: Mapping[str, Any] = field(default_factory=dict)
+    guard_enabled: bool = True
+    guard_rules: tuple[Mapping[str, Any], ...] = ()
     gate_enabled: str = "auto"
     gate_backend: str = "auto"
     gate_command: tuple[str, ...] = ()
@@ -80,7 +82,7 @@ class Settings:
 
 
 #: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
-LATER = ("guard",)
+LATER: tuple[str, ...] = ()
 #: Objects of keys.
 SECTIONS = ("snapshots", "store", "gate", "autocommit", "trust", "agents_md", "screening", "run", "watch", "daemon", "ui")
 #: Tables that are read elsewhere, kept as written.
@@ -112,6 +114,7 @@ _NEVER_A_PROJECTS = ("plugins", "gate.backend", "gate.command", "autocommit.mess
 #: Switches that a project may throw in one direction only: towards this value.
 _STRICT_SWITCHES = {
     "fail_closed": True,
+    "guard.enabled": True,
     "gate.allow_partial": False,
     "autocommit.enabled": False,
     "autocommit.submodules": False,
@@ -169,9 +172,13 @@ def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict
         except BadSettings as fault:
             warnings.append(f"{fault.message}; ignored")
             continue
-        if not name:
+        if not name or checked is None:
             continue
         current = users.get(name, _DEFAULTS[name])
+        if key == "guard.rules":
+            values[name] = (*current, *({**rule, "project": True} for rule in checked if rule["action"] != "allow"))
+            warnings += [f"{path}: a project's rule may not allow; ignored" for rule in checked if rule["action"] == "allow"]
+            continue
         if _is_tighter(key, current, checked):
             values[name] = checked
         elif checked != current:
@@ -194,6 +201,24 @@ def _is_tighter(key: str, current: Any, new: Any) -> bool:
     if key == "gate.skip":
         return set(new) <= set(current)
     return key == "agents_md.names"
+
+
+_RULE_KEYS = ("command", "path", "effect")
+
+
+def _rules(value: Any, path: Path) -> tuple[Mapping[str, Any], ...]:
+    """The guard's rules, each an object with ``action`` and at least one of ``command``, ``path``, ``effect``."""
+    fine = isinstance(value, list) and all(
+        isinstance(rule, dict)
+        and rule.get("action") in ("allow", "ask", "deny")
+        and set(rule) <= {"action", *_RULE_KEYS}
+        and any(rule.get(key) for key in _RULE_KEYS)
+        and all(isinstance(rule.get(key, ""), str) for key in _RULE_KEYS)
+        for rule in value
+    )
+    if not fine:
+        raise BadSettings(f"{path}: guard.rules has the wrong type: {value!r}", f"$EDITOR {path}")
+    return tuple(value)
 
 
 def _table(raw: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
@@ -256,6 +281,8 @@ def _known(key: str, warnings: list[str], path: Path) -> str | None:
 
 def _checked(key: str, value: Any, path: Path) -> Any:
     default = _DEFAULTS[key.replace(".", "_")]
+    if key == "guard.rules":
+        return _rules(value, path)
     if key in _WORDS:
         fine = value in _WORDS[key]
     elif isinstance(default, tuple):

@@ -312,6 +312,22 @@ def _commit_args(ns: argparse.Namespace, typed: Typed) -> a.CommitArgs:
     return a.CommitArgs(handle=ns.handle, message=ns.message, include_mine=ns.include_mine, dry_run=ns.dry_run)
 
 
+def _explain_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("text", metavar="COMMAND", help="the command, as one word in quotes")
+
+
+def _explain_args(ns: argparse.Namespace, typed: Typed) -> a.ExplainArgs:
+    return a.ExplainArgs(text=ns.text)
+
+
+def _allow_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--once", dest="id", required=True, metavar="ID", help="the call's id, as the guard named it")
+
+
+def _allow_args(ns: argparse.Namespace, typed: Typed) -> a.AllowArgs:
+    return a.AllowArgs(id=ns.id)
+
+
 def _trust_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--list", action="store_true", dest="listing", help="list what is trusted")
 
@@ -464,6 +480,15 @@ VERBS: tuple[Verb, ...] = (
         _trust_args,
         usage="[--list]",
     ),
+    Verb(
+        "explain",
+        "Say what the guard would do about a command, and why",
+        _explain_options,
+        _explain_args,
+        usage="COMMAND",
+        examples=(("git safety explain 'rm -rf data'", "runs nothing"),),
+    ),
+    Verb("allow", "Let one call pass that the guard stopped", _allow_options, _allow_args, usage="--once ID"),
     Verb("untrust", "Take that back", _no_options, _untrust_args),
     Verb("agents", "List the instruction files the agent was given", _no_options, _agents_args),
     Verb(

@@ -8,7 +8,7 @@ from importlib import import_module
 from safety.hooks.registry import HookRegistry
 from safety.tools.spec import Command, ToolSpec
 
-BUNDLES = ("auto_snapshots", "precommit", "autocommit", "agents_md_inject", "injection_screening", "audit_log")
+BUNDLES = ("auto_snapshots", "guard", "precommit", "autocommit", "agents_md_inject", "injection_screening", "audit_log")
 
 
 def load(names: Iterable[str] = BUNDLES) -> tuple[ToolSpec, ...]:

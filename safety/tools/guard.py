@@ -1,0 +1,32 @@
+"""The guard: asks before what the snapshot just taken cannot bring back, and before nothing else ([guard] 0)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safety.hooks import priorities
+from safety.hooks.events import HookType
+from safety.session import Call, Session
+from safety.tools.spec import HookSpec, ToolSpec
+from safety.types import Decision
+
+
+def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session: Session) -> Decision | None:
+    if not session.settings.guard_enabled or tool_use.paths == ():
+        return None
+    from safety.commands.judging import judgement  # loaded when a call may change something, not for a reading one
+
+    found = judgement(session, tool_use)
+    if found.verdict.action == "allow":
+        return None
+    unrecoverable = not found.verdict.recoverable
+    if found.verdict.action == "deny":
+        return Decision("deny", found.denial, unrecoverable=unrecoverable)
+    return Decision("ask", f"{found.question} Allow it: git safety allow --once {found.id}", unrecoverable=unrecoverable)
+
+
+TOOL = ToolSpec(
+    name="guard",
+    desc="Asks before what cannot be undone, and before nothing else.",
+    hooks={"confirm": HookSpec(HookType.TOOL_CONFIRM, confirm, priorities.GUARD, {"role": "guard"})},
+)

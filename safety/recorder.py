@@ -73,6 +73,7 @@ class Recorder:
     agent: Mapping[str, str] = field(default_factory=dict)
     run_parent: str = ""
     on_progress: Callable[[str, int, int], None] | None = None
+    is_new: bool = False
     notices: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
     uncaptured: set[str] = field(default_factory=set)  # calls of this process before which no snapshot could be taken
@@ -244,7 +245,9 @@ class Recorder:
         return taken
 
     def close(self) -> None:
-        """Nothing to give back yet: a session assumes no process."""
+        """A look is no contact: a folder in which nothing was recorded is not kept as a workspace, which would hold what is below it."""
+        if self.is_new and self.log.head_id() is None:
+            registry.forget(self.place.home, self.entry)
 
     # -- what commands use -----------------------------------------------------------------------------------------------------
 
@@ -357,6 +360,8 @@ class Recorder:
     def _everything(self, limits: Limits | None = None) -> Draft:
         before = self._before()
         if self.place.declared_only and before is not None:
+            from safety.store.declared import Draft
+
             return Draft(before, before, [], False, [])
         if self.place.declared_only:
             return self._declared(())

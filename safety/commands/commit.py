@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from safety.commit.message import default_message
 from safety.commit.plan import plan_commit
 from safety.commit.values import CommitPlan, CommitResult, CommitSettings, Side, Step
 from safety.gate.process import NotStarted, run_program
+from safety.plumbing.repo import find_root
 from safety.policy import secrets
 from safety.session import RUN_PREFIX, Session, is_one_conversation
 from safety.store.history import Turn, parse_handle, turns
@@ -78,7 +80,13 @@ def commit(session: Session, args: CommitArgs) -> Done:
         made.append(done.data)
         once += done.once
     if not told:
-        return Done(("Nothing to commit: what the agent changed is committed or undone.",), code=4, nothing=True)
+        if find_root(session.root) is None and not Snapshot(session.log.odb, head.tree).members():
+            return Done(("Nothing was committed: this is no git repository.",), code=1, hints=(Hint("Make one", "git init"),))
+        what = f"t{number}" if number else "the newest conversation"
+        text = f"Nothing to commit: what {what} changed is committed, undone, or was left out before."
+        return Done(
+            (text,), code=4, hints=() if number else (Hint("One turn's changes", "git safety commit HANDLE"),), nothing=True
+        )
     code = next((code for code in (1, 3, 0) if code in codes), 4)
     hints = (Hint("Take it back", "git safety undo"),) if any(entry and entry.get("commit") for entry in made) else ()
     return Done(tuple(told), code, hints, {"commits": [entry for entry in made if entry]}, once=tuple(once))
@@ -92,6 +100,10 @@ def _number(session: Session, handle: str) -> int:
     """The turn that a handle names, 0 for none. Raises UnknownHandle."""
     if not handle:
         return 0
+    if not handle.strip("@-") and handle[0] == "@":
+        found = list(itertools.islice(turns(session.log), len(handle)))
+        if len(found) == len(handle):
+            return found[-1].number
     numbers = parse_handle(handle)
     if numbers is None or not any(turn.number == numbers[0] for turn in turns(session.log)):
         raise UnknownHandle(f"there is no turn {handle} in this workspace", "git safety log")
@@ -198,7 +210,9 @@ def _made(result: CommitResult, left: list[tuple[bytes, str]]) -> Done:
     elif result.status == "nothing":
         code = 4
     else:
-        told.append(f"Nothing was committed: {result.text}" + (f" ({result.hint})" if result.hint else ""))
+        first, *more = result.text.splitlines() or [""]
+        told += [f"Nothing was committed: {first.rstrip()}", *(f"  {line}" for line in more if line.strip())]
+        told += [f"({result.hint})"] if result.hint else []
         if result.status == "hook_failed":
             told.append('To commit with another message: git safety commit -m "MESSAGE"')
     told += _left_lines(left)

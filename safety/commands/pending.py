@@ -168,7 +168,7 @@ def _leave_out_what_changed_since(session: Session, place: Pending, now: Snapsho
         ):
             gone[path] = NOT_HELD
         elif state != step.after and not _still_there(session, step, state):
-            gone[path] = "you have changed the agent's lines since"
+            gone[path] = "the agent's lines were changed since"
     unheld = [path for path, why in gone.items() if why == NOT_HELD]
     for path in ignored_paths(session.place.git, place.root, unheld):
         del gone[path]

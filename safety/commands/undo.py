@@ -45,6 +45,8 @@ def run(session: Session, args: UndoArgs) -> Report:
 
     Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
     """
+    if session.log.head_id() is None:
+        return UndoReport(root=session.root, nothing=_nothing(session), exit_code=4)
     with session.locked():
         finished = recover(session)
         session.refresh(unlimited=True)

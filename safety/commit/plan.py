@@ -78,11 +78,10 @@ def _plan(git: Git, request: Request, state: State, objects: Objects, plan: Comm
     plan = replace(plan, tree=delta.tree, changes=delta.changes, left_out=left_out)
     findings = tuple(_findings(objects, request.scanner, delta.changes)) if request.scanner is not None else ()
     if findings:
-        first = findings[0]
-        more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-        place = f"{shown_path(first.path)}:{first.line}" if first.line else shown_path(first.path)
-        said = f"{place} looks like a secret ({first.rule}){more}"
-        return replace(_refused(plan, Refusal("secrets", said, first.hint)), secrets=findings)
+        places = [f"{shown_path(one.path)}:{one.line}" if one.line else shown_path(one.path) for one in findings]
+        named = ", ".join(f"{place} ({one.rule})" for place, one in zip(places, findings, strict=True) if place)
+        said = f"{'this looks' if len(findings) == 1 else 'these look'} like a secret: {named}"
+        return replace(_refused(plan, Refusal("secrets", said, findings[0].hint)), secrets=findings)
     stat, diff = _shown(objects, delta.changes)
     return replace(_with_branch(plan, state, request.settings), diff_stat=stat, diff=diff)
 

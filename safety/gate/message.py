@@ -58,7 +58,8 @@ def line_for_user(
     if result.goes_back:
         tries = attempt - 1
         after = f" after {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
-        return f"{_ids(result)} still {_s('fail', result)}{after}; nothing committed, files as the agent left them{log}"
+        verb = f"still {_s('fail', result)}" if tries else "failed"
+        return f"{_ids(result)} {verb}{after}; nothing committed, files as the agent left them{log}"
     if result.status == "failed":
         return f"git-safety: {count} failed on what was there before this turn{log}"
     if result.status == "passed_with_fixes":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,10 @@ def handlers_for(settings: Settings, environ: Mapping[str, str], folder: Path, r
         user = {"hooks": settings.hooks, "hook_options": settings.hook_options}
         wanted = read_settings(user, settings.project_hooks)
         told += apply_settings(registry, wanted, _offers(specs), partial(_run, environ, root), _describe)
+    if settings.fail_closed:
+        from safety.hooks.events import DECISION_EVENTS
+
+        registry.options = replace(registry.options, fail_closed_events=DECISION_EVENTS)
     return Handlers(registry, commands, tuple(told))
 
 

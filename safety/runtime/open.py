@@ -55,6 +55,7 @@ def open_session(
     too_wide = wide_folders(environ)
     entry = registry.locate(home, cwd, too_wide)
     settings = load_settings(environ, entry.root)
+    is_new = registry.load(home, entry.key) is None
     git = Git(environ)
     entry = _with_witness(home, entry)
     state = state_folder(home, entry)
@@ -97,6 +98,7 @@ def open_session(
         agent=dict(agent or {}),
         run_parent=environ.get("GIT_SAFETY_RUN", ""),
         on_progress=on_progress,
+        is_new=is_new,
         environ=environ,
         cwd=cwd,
         config_folder=os.fsencode(settings_file(environ).parent),

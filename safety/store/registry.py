@@ -150,6 +150,11 @@ def save(home: Path, entry: Entry) -> None:
     os.replace(temporary, path)
 
 
+def forget(home: Path, entry: Entry) -> None:
+    """The folder is no workspace any more; what was stored for it stays."""
+    (home / "workspaces" / f"{entry.key}.json").unlink(missing_ok=True)
+
+
 def witnessed(entry: Entry, history: str) -> Entry:
     """The entry to go on with: a new generation if both the folder and its history are others than recorded.
 

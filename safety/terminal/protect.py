@@ -148,7 +148,10 @@ class Protection:
         """What the session could not protect, it says in notices."""
         assert self._session is not None
         for notice in self._session.take_notices():
-            self.problem = self.problem or notice.removeprefix("git-safety: ").removeprefix("not protected: ")
+            text = notice.removeprefix("git-safety: ")
+            if text.startswith("plugin "):  # `run` calls no handlers
+                continue
+            self.problem = self.problem or text.removeprefix("not protected: ")
 
     # -- bursts --------------------------------------------------------------------------------------------------------------
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from safety.faults import SafetyError
 from safety.hooks import priorities
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.session import Session
-from safety.tools.spec import HookSpec, ToolSpec
+from safety.tools.spec import BadCommand, HookSpec, ToolSpec
 from safety.types import Decision
 
 if TYPE_CHECKING:
     from safety.commands.report import Report
 
 SHOWN_TURNS = 10
-
-
-class BadCommand(SafetyError):
-    """A command in a prompt with words that make no sense."""
-
-    code, exit_code = "usage", 2
 
 
 def turn_opens(session: Session, prompt: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from safety.hooks import priorities
 from safety.hooks.events import HookType
 from safety.session import Session
-from safety.tools.spec import HookSpec, ToolSpec
+from safety.tools.spec import BadCommand, HookSpec, ToolSpec
 
 if TYPE_CHECKING:
     from safety.commands.report import Report
@@ -29,11 +29,15 @@ def turn_ends(session: Session) -> None:
 
 
 def typed(session: Session, words: Sequence[str]) -> Report:
-    """``/commit [MESSAGE...]``."""
+    """``/commit [--dry-run] [MESSAGE...]``."""
     from safety.commands import commit
     from safety.commands.args import CommitArgs
 
-    return commit.run(session, CommitArgs(message=" ".join(words), session=session.id))
+    options = [word for word in words if word.startswith("-")]
+    if options not in ([], ["--dry-run"]):
+        raise BadCommand("it is typed /commit [--dry-run] [MESSAGE]", "git safety commit -h")
+    message = " ".join(word for word in words if not word.startswith("-"))
+    return commit.run(session, CommitArgs(message=message, dry_run=bool(options), session=session.id))
 
 
 TOOL = ToolSpec(

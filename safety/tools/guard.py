@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from safety.hooks import priorities
@@ -14,7 +16,9 @@ from safety.types import Decision
 def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session: Session) -> Decision | None:
     if not session.settings.guard_enabled or tool_use.paths == ():
         return None
-    from safety.commands.judging import judgement  # loaded when a call may change something, not for a reading one
+    if tool_use.paths and not session.uncaptured and all(_is_plain(path, session) for path in tool_use.paths):
+        return None
+    from safety.commands.judging import judgement  # loaded when there is something to judge
 
     found = judgement(session, tool_use)
     if found.verdict.action == "allow":
@@ -23,6 +27,18 @@ def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session
     if found.verdict.action == "deny":
         return Decision("deny", found.denial, unrecoverable=unrecoverable)
     return Decision("ask", f"{found.question} Allow it: git safety allow --once {found.id}", unrecoverable=unrecoverable)
+
+
+def _is_plain(path: bytes, session: Session) -> bool:
+    """Whether a declared path is an ordinary file of the workspace that the snapshot holds, whatever is done to it."""
+    root = session.root + b"/"
+    if not path.startswith(root) or b"/.git" in path or os.path.realpath(path) != path:
+        return False
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return True
+    return stat.S_ISREG(info.st_mode) and info.st_size <= session.place.limits.max_file
 
 
 TOOL = ToolSpec(

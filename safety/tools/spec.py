@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from safety.faults import SafetyError
 from safety.hooks.registry import HookRegistry
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 Command = Callable[["Session", Sequence[str]], "Report"]
 _session: ContextVar[Session | None] = ContextVar("session", default=None)
 _current: ContextVar[ToolUse | None] = ContextVar("tool_use", default=None)
+
+
+class BadCommand(SafetyError):
+    """A command in a prompt with words that make no sense."""
+
+    code, exit_code = "usage", 2
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-MAX_DEPTH = 40
+MAX_DEPTH = 10
 MAX_STEPS = 20_000
 MAX_OPERATORS = 1_000  # what parts commands; tree-sitter takes its time over thousands in a row
 

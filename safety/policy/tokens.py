@@ -327,6 +327,7 @@ class Lexer:
         end = self.word_end(self.pos)
         raw = self.text[self.pos : end]
         self.pos = end
+        self.start = False
         if op not in ("<<", "<<-"):
             self._put(Token(raw, op, fd))
             return

@@ -43,6 +43,7 @@ def removals(text: str) -> list[str]:
         ("echo $(rm a) `rm b` \"${x:-$(rm c)}\" <(rm d)", ["rm a", "rm b", "rm c", "rm d"]),
         ("echo `echo \\`rm a\\``", ["rm a"]), ("x=$(rm a) y=(b $(rm c)); export z=$(rm d)", ["rm a", "rm c", "rm d"]),
         ("f() { rm \"$1\"; }; f a; f b", ["rm a", "rm b"]), ("f() { rm a; }", []),
+        ("if a; then\n> f\nelse\n<g >f\nfi\nrm a", ["rm a"]),
         ("case x in *) a; b | c | d | e\nA=b rm a\nrm b c < f && ( rm d\n)\n;; esac", ["rm a", "rm b c", "rm d"]),
         ("rm >/dev/null a 2>&1 b", ["rm a b"]), ("cat <<A; rm a\nrm b $(rm c)\nA\nrm d", ["rm c", "rm a", "rm d"]),
         ("cat <<-'A' | cat\n\trm `rm b`\n\tA\nrm c", ["rm c"]),

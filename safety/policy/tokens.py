@@ -487,7 +487,7 @@ class Lexer:
         """The end, behind the parenthesis, of the commands that start at ``i``."""
         if self.depth >= MAX_DEPTH:
             raise TooMuch("nested too deeply")
-        self.steps[0] -= 3
+        self.steps[0] -= 6
         inner = Lexer(self.text, i, self.depth + 1, self.steps)
         inner.run(inside=True)
         self.unfinished |= inner.unfinished

@@ -47,8 +47,8 @@ def removals(text: str) -> list[str]:
         ("case x in *) a; b | c | d | e\nA=b rm a\nrm b c < f && ( rm d\n)\n;; esac", ["rm a", "rm b c", "rm d"]),
         ("rm >/dev/null a 2>&1 b", ["rm a b"]), ("cat <<A; rm a\nrm b $(rm c)\nA\nrm d", ["rm c", "rm a", "rm d"]),
         ("cat <<-'A' | cat\n\trm `rm b`\n\tA\nrm c", ["rm c"]),
-        ("set -- a b; rm \"$@\" $# $2; shift; rm $1", ["rm a b 2 b", "rm b"]), ("trap 'rm \"$T\"' EXIT; T=a", ["rm a"]),
-        ("alias del='rm -f'\ndel a", ["rm -f a"]),
+        ("set -- a b; rm \"$@\" $# $2; shift; rm $1", ["rm a b 2 b", "rm b"]),
+        ("trap 'rm \"$T\"; trap \"rm b\" EXIT' EXIT; T=a", ["rm a", "rm b"]), ("alias del='rm -f'\ndel a", ["rm -f a"]),
     ],
 )  # fmt: skip
 def test_what_runs(text: str, commands: list[str]) -> None:

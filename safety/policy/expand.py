@@ -37,6 +37,9 @@ class Shell(Protocol):
     def substitute(self, text: str) -> Output:
         """Run ``$(text)``."""
 
+    def connect(self, written: str, text: str) -> Output:
+        """Run ``<(text)``."""
+
     def home(self, user: str) -> str:
         """What ``~user`` is; empty if not known."""
 
@@ -155,11 +158,11 @@ def braced(raw: str, shell: Shell) -> list[str]:
     return found if len(found) <= MAX_WORDS else [raw]
 
 
-def word_of(raw: str, shell: Shell) -> Word:
-    """The one word that a redirection's target or the right side of an assignment becomes."""
+def word_of(raw: str, shell: Shell, *, patterns: bool = True) -> Word:
+    """The one word that a redirection's target or the right side of an assignment (which knows no ``patterns``) becomes."""
     if _PLAIN.fullmatch(raw):
         return Word(raw)
-    words = _expanded(raw, shell, split=False)
+    words = _expanded(raw, shell, split=False, patterns=patterns)
     return words[0] if words else Word("")
 
 
@@ -178,7 +181,7 @@ def run_substitutions(raw: str, shell: Shell) -> None:
         _expanded(raw, shell, split=False)
 
 
-def _expanded(raw: str, shell: Shell, *, split: bool) -> list[Word]:
+def _expanded(raw: str, shell: Shell, *, split: bool, patterns: bool = True) -> list[Word]:
     field = _Field()
     lexer: Lexer | None = None
     i, size = 0, len(raw)
@@ -206,18 +209,19 @@ def _expanded(raw: str, shell: Shell, *, split: bool) -> list[Word]:
             i = _quoted(raw, i + 1, '"', field, shell)
         elif char in "*?[":
             field.add(char)
-            field.glob |= char != "[" or "]" in raw[i:]
+            field.glob |= patterns and (char != "[" or "]" in raw[i:])
             i += 1
         elif char in "<>" and raw[i + 1 : i + 2] == "(":
             lexer = lexer or Lexer(raw, steps=shell.steps)
             end = lexer.commands_end(i + 2)
-            output = shell.substitute(raw[i + 2 : end - 1])
+            output = shell.connect(raw[i:end], raw[i + 2 : end - 1])
             field.unknown(raw[i:end], output.by)
             i = end
         elif char in "`$":
             lexer = lexer or Lexer(raw, steps=shell.steps)
             i = _dollar(raw, i, field, shell, lexer, quoted=False, split=split)
         else:
+            field.glob |= patterns and char == "(" and i > 0 and raw[i - 1] in "?*+@!"
             field.add(char)
             i += 1
     field.close()

@@ -26,7 +26,6 @@ MAX_PAYLOADS = 8  # strings run as shell text within one another
 
 _PLACE = re.compile(rb"w(\d+)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
-_SPECIAL = frozenset("? $ ! - _ # 0 RANDOM SECONDS LINENO UID PPID BASHPID".split())
 
 
 class Shell:
@@ -108,6 +107,12 @@ class Shell:
         inner = self.fork()
         return inner.run_text(text)
 
+    def connect(self, written: str, text: str) -> Output:
+        """Run ``<(text)`` or ``>(text)``, which stands for a file with its output."""
+        output = self.substitute(text)
+        self.files[written] = output
+        return output
+
     # -- texts -----------------------------------------------------------------------------------------------------------------
 
     def run_text(self, text: str) -> Output:
@@ -160,11 +165,11 @@ class Shell:
     ) -> Output:
         """Follow text that another shell gets: it knows what is exported, no functions and no aliases."""
         inner = self.elsewhere(via) if remote else self.fork(via)
-        inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.feed
+        inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.fed()
         if not remote:
             inner.files = self.files
             inner.inherit({**self.exported, **call.env})
-        return inner.run_text(word.text)
+        return inner.run_appended(word.text) if call.appended else inner.run_text(word.text)
 
     def inherit(self, env: Mapping[str, str | None]) -> None:
         """Know only what a new process does."""
@@ -279,7 +284,7 @@ class Shell:
             if right.startswith("(") and right.endswith(")"):
                 value = tuple(self._array(right[1:-1]))
             else:
-                value = (word_of(right, self),)
+                value = (word_of(right, self, patterns=False),)
             if index:
                 run_substitutions(index, self)
                 value = None
@@ -325,8 +330,7 @@ class Shell:
                 text = f"{target.text}\n" if target.certain else None
                 feed = Feed(text, target.made_by, source="heredoc", draft=target.text)
             elif token.op in ("<", "<>") and token.fd in (None, 0):
-                path = join(self.cwd, target.text) if target.certain else None
-                output = self.files.get(path or "", Output(None, target.made_by))
+                output = self.held(target) or Output(None, target.made_by)
                 feed = Feed(output.text, output.by, source="file")
         return tuple(found), feed
 
@@ -396,12 +400,16 @@ class Shell:
         self.run.commands.append(command)
         return command
 
+    def held(self, word: Word) -> Output | None:
+        """What is in the file, or the ``<(...)``, that a word names; None: its writing was not seen."""
+        if not self.files or (not word.certain and not word.text.startswith("<(")):
+            return None
+        return self.files.get(word.text if word.text.startswith("<(") else join(self.cwd, word.text) or "")
+
     def is_download(self, word: Word) -> bool:
-        """Whether a word names a file that was seen to come from the network."""
-        if not self.files or not word.certain:
-            return word.made_by in NETWORK
-        output = self.files.get(join(self.cwd, word.text) or "")
-        return output is not None and output.by in NETWORK
+        """Whether a word is, or names a file that is, from the network."""
+        held = self.held(word)
+        return word.made_by in NETWORK or (held is not None and held.by in NETWORK)
 
     def code(self, language: str, text: str, via: str) -> None:
         self.run.codes.append(Code(language, text, self.cwd, (*self.via, via)))

@@ -72,15 +72,18 @@ def _list(shell: Shell, node: Node, tokens: list[Token]) -> Output:
         left, operator, right = node.children[0], node.children[1].type, node.children[-1]
         parts.append((operator, right))
         node = left
+    parts.reverse()
+    before = shell.fork() if parts[0][0] == "||" else None  # the state, should the last command have failed
     output = statement(shell, node, tokens)
     without = shell.fork() if _asks(node, tokens) else None  # the state, should the rest of an && chain not run
-    for operator, part in reversed(parts):
+    for at, (operator, part) in enumerate(parts):
         if operator != "||":
+            before = shell.fork() if parts[at + 1 : at + 2] and parts[at + 1][0] == "||" else None
             output = joined(output, statement(shell, part, tokens))
             if without is None and _asks(part, tokens):
                 without = shell.fork()
             continue
-        other = without or shell.fork()
+        other = without or before or shell.fork()
         without = None
         output = joined(output, statement(other, part, tokens))
         if not _leaves(part, tokens):

@@ -45,7 +45,8 @@ def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
         yield from _NAMED[name](command, words, scene)
     for pattern, weight, kind in _TOOLS.get(name, ()):
         if re.search(pattern, " ".join(_verbs(words))):
-            yield Effect(kind, f"{name} {' '.join(_verbs(words)[:6])}", weight, instead=_INSTEAD.get(name, ""))
+            if weight != "allow":  # a row that lets pass ends the search
+                yield Effect(kind, f"{name} {' '.join(_verbs(words)[:6])}", weight, instead=_INSTEAD.get(name, ""))
             return
 
 

@@ -32,6 +32,10 @@ def _xargs(shell: Shell, name: str, call: Call) -> Output | None:
     fresh = Feed(None, "", feed.piped_from, feed.fed_by)
     items = _items(feed.text, options.has("-0", "--null"), bool(mark)) if not options.has("-a", "--arg-file") else None
     download = feed.by in NETWORK and program_name(command[0].text) in SHELLS
+    if mark:
+        command = tuple(
+            dataclasses.replace(word, certain=False) if mark in word.text and items is None else word for word in command
+        )
     if items is None or len(items) > 60:
         return inner.follow(call._replace(words=command, feed=fresh, appended=True, runs_download=download))
     if not mark:

@@ -27,7 +27,7 @@ def declare(shell: Shell, raws: list[str]) -> Output:
         if raw.startswith("-"):
             exports |= "x" in raw and raw[0] == "-"
             continue
-        for name, value in shell.values_of(braced(raw)):
+        for name, value in shell.values_of(braced(raw, shell)):
             shell.assign(name, value)
             if exports:
                 shell.export(name)

@@ -38,6 +38,10 @@ class Call(NamedTuple):
     runs_download: bool = False
     plain: bool = False  # functions do not count
 
+    def fed(self) -> Feed:
+        """Its input, for commands within it; what feeds or finds its words counts as feeding them."""
+        return self.feed._replace(fed_by=self.fed_by) if self.fed_by is not None else self.feed
+
 
 def joined(first: Output, second: Output) -> Output:
     """What both write, one after the other."""

@@ -27,8 +27,8 @@ _RUN = Inside(
     "--storage-opt --sysctl --tmpfs --ulimit --user --userns --uts --volume --volume-driver --volumes-from --workdir",
 )
 _DOCKER = (
-    (("exec",), _EXEC), (("container", "exec"), _EXEC), (("compose", "exec"), _EXEC),
-    (("compose", "run"), _RUN), (("run",), _RUN), (("container", "run"), _RUN),
+    (("compose", "exec"), _EXEC), (("compose", "run"), _RUN), (("container", "exec"), _EXEC), (("container", "run"), _RUN),
+    (("exec",), _EXEC), (("run",), _RUN),
 )  # fmt: skip
 _KUBECTL = (
     (("exec",), Inside("cnf", "--container --namespace --context --kubeconfig", 1, True)),

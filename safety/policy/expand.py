@@ -14,7 +14,7 @@ from safety.policy.words import Word
 MAX_BRACES = 12
 MAX_TEXT = 1_100_000
 MAX_PIECES = 500  # that one unquoted value is cut into
-MAX_WORDS = 64  # that one word's braces may become; more are left as a pattern
+MAX_WORDS = 40  # that one word's braces may become; more are left as a pattern
 
 
 class Output(NamedTuple):
@@ -25,7 +25,9 @@ class Output(NamedTuple):
 
 
 class Shell(Protocol):
-    """What an expansion asks of the shell it runs in."""
+    """What an expansion asks of the shell it runs in. ``steps``: how many the lexer may still take."""
+
+    steps: list[int]
 
     def value(self, name: str) -> tuple[Word, ...] | None:
         """A variable's value, one word unless it is an array; None when it is not known."""
@@ -34,6 +36,9 @@ class Shell(Protocol):
 
     def substitute(self, text: str) -> Output:
         """Run ``$(text)``."""
+
+    def connect(self, written: str, text: str) -> Output:
+        """Run ``<(text)``."""
 
     def home(self, user: str) -> str:
         """What ``~user`` is; empty if not known."""
@@ -140,24 +145,24 @@ def words_of(raw: str, shell: Shell) -> list[Word]:
     """The words, perhaps none, that one word of a command becomes."""
     if _PLAIN.fullmatch(raw):
         return [Word(raw)]
-    if "{" in raw and len(alternatives := braced(raw)) > 1:
+    if "{" in raw and len(alternatives := braced(raw, shell)) > 1:
         return [word for each in alternatives for word in _expanded(each, shell, split=True)]
     return _expanded(raw, shell, split=True)
 
 
-def braced(raw: str) -> list[str]:
+def braced(raw: str, shell: Shell) -> list[str]:
     """What braces make of a word as written."""
     if "{" not in raw or ("," not in raw and ".." not in raw) or raw.count("{") > MAX_BRACES:
         return [raw]
-    found = list(itertools.islice(_braces(raw), MAX_WORDS + 1))
+    found = list(itertools.islice(_braces(raw, shell.steps), MAX_WORDS + 1))
     return found if len(found) <= MAX_WORDS else [raw]
 
 
-def word_of(raw: str, shell: Shell) -> Word:
-    """The one word that a redirection's target or the right side of an assignment becomes."""
+def word_of(raw: str, shell: Shell, *, patterns: bool = True) -> Word:
+    """The one word that a redirection's target or the right side of an assignment (which knows no ``patterns``) becomes."""
     if _PLAIN.fullmatch(raw):
         return Word(raw)
-    words = _expanded(raw, shell, split=False)
+    words = _expanded(raw, shell, split=False, patterns=patterns)
     return words[0] if words else Word("")
 
 
@@ -176,7 +181,7 @@ def run_substitutions(raw: str, shell: Shell) -> None:
         _expanded(raw, shell, split=False)
 
 
-def _expanded(raw: str, shell: Shell, *, split: bool) -> list[Word]:
+def _expanded(raw: str, shell: Shell, *, split: bool, patterns: bool = True) -> list[Word]:
     field = _Field()
     lexer: Lexer | None = None
     i, size = 0, len(raw)
@@ -204,18 +209,19 @@ def _expanded(raw: str, shell: Shell, *, split: bool) -> list[Word]:
             i = _quoted(raw, i + 1, '"', field, shell)
         elif char in "*?[":
             field.add(char)
-            field.glob |= char != "[" or "]" in raw[i:]
+            field.glob |= patterns and (char != "[" or "]" in raw[i:])
             i += 1
         elif char in "<>" and raw[i + 1 : i + 2] == "(":
-            lexer = lexer or Lexer(raw)
+            lexer = lexer or Lexer(raw, steps=shell.steps)
             end = lexer.commands_end(i + 2)
-            output = shell.substitute(raw[i + 2 : end - 1])
+            output = shell.connect(raw[i:end], raw[i + 2 : end - 1])
             field.unknown(raw[i:end], output.by)
             i = end
         elif char in "`$":
-            lexer = lexer or Lexer(raw)
+            lexer = lexer or Lexer(raw, steps=shell.steps)
             i = _dollar(raw, i, field, shell, lexer, quoted=False, split=split)
         else:
+            field.glob |= patterns and char == "(" and i > 0 and raw[i - 1] in "?*+@!"
             field.add(char)
             i += 1
     field.close()
@@ -237,7 +243,7 @@ def _tilde(raw: str, i: int, field: _Field, shell: Shell) -> int:
 def _quoted(raw: str, i: int, closer: str | None, field: _Field, shell: Shell) -> int:
     """Read what stands in double quotes, or, with no ``closer``, in a heredoc; where it ended."""
     field.add("")
-    lexer = Lexer(raw)
+    lexer = Lexer(raw, steps=shell.steps)
     literal = _QUOTED_LITERAL if closer else _BODY_LITERAL
     while i < len(raw):
         if found := literal.match(raw, i):
@@ -451,24 +457,24 @@ def _run_operand(raw: str, shell: Shell) -> None:
         _expanded(raw, shell, split=False)
 
 
-def _braces(raw: str) -> Iterator[str]:
+def _braces(raw: str, steps: list[int]) -> Iterator[str]:
     """``raw`` once for each alternative of its first ``{a,b}`` or ``{1..3}``, and so on with the rest; ``raw`` alone if it has none."""
-    found = _first_brace(raw)
+    found = _first_brace(raw, steps)
     if found is None:
         yield raw
         return
     begin, end, alternatives = found
     count = 0
     for middle in alternatives:
-        for rest in _braces(f"{middle}{raw[end:]}"):
+        for rest in _braces(f"{middle}{raw[end:]}", steps):
             yield raw[:begin] + rest
             count += 1
             if count > MAX_WORDS:
                 return
 
 
-def _first_brace(raw: str) -> tuple[int, int, list[str]] | None:
-    lexer = Lexer(raw)
+def _first_brace(raw: str, steps: list[int]) -> tuple[int, int, list[str]] | None:
+    lexer = Lexer(raw, steps=steps)
     i = 0
     while i < len(raw):
         char = raw[i]

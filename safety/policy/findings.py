@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from safety.policy.scan import danger_words
+from safety.policy.tokens import MAX_STEPS
 from safety.policy.words import Code, Command, Parsed, Word
 
 
@@ -25,6 +26,7 @@ class Findings:
         self.traps: list[tuple[Any, Word]] = []  # a shell, and what it runs when it ends
         self.level = 0
         self.characters = 0
+        self.steps = [MAX_STEPS]
 
     def scan(self, text: str, why: str) -> None:
         self.scanned = True

@@ -25,7 +25,7 @@ def _ssh(shell: Shell, name: str, call: Call) -> Output | None:
     at = command_at(words, "BbcDEeFIiJLlmOoPpQRSWw")
     for option, value in read_options(words[1:at], "BbcDEeFIiJLlmOoPpQRSWw").given:
         if option == "-o" and value:
-            key, text = (*re.split(r"[ =]", value.text, maxsplit=1), "")[:2]
+            key, _, text = re.sub(r"^(\w+)\s+", r"\1=", value.text).partition("=")
             if key.lower() in ("proxycommand", "localcommand", "knownhostscommand"):
                 shell.payload(f"ssh -o {key}", Word(text.strip()), call)
     host, rest = words[at : at + 1], words[at + 1 :]
@@ -54,6 +54,10 @@ def _container(shell: Shell, name: str, call: Call) -> Output | None:
         if prefix.dashes:
             start = next((i + 1 for i in range(begin, len(texts)) if texts[i] == "--"), start)
         rest = call.words[start:]
+        known = tuple(f"{long}=" for long in prefix.longs.split())
+        entry = read_options(call.words[begin:start], prefix.values, known).value("--entrypoint")
+        if entry is not None and entry.text:
+            rest = (entry, *rest)
         if rest:
             inner = shell.fork(f"{name} {' '.join(verbs)}")
             inner.remote, inner.cwd, inner.files, inner.base = True, None, {}, {**shell.base, "HOME": "", "TOP": ""}

@@ -6,11 +6,10 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from safety.policy.calls import NETWORK, Call
 from safety.policy.expand import Output
-from safety.policy.gitwords import join
 from safety.policy.options import canonical, read_options
 from safety.policy.words import Word
 
@@ -26,82 +25,107 @@ _LANGUAGES = {
     "psql": "sql", "mysql": "sql", "mariadb": "sql", "sqlite3": "sql", "sqlite": "sql", "duckdb": "sql", "sqlcmd": "sql",
     "cockroach": "sql", "clickhouse-client": "sql", "mongosh": "mongo", "mongo": "mongo", "cqlsh": "sql", "usql": "sql",
 }  # fmt: skip
-_CODE_OPTIONS = {
-    "python": ("c", "WXm", ()), "node": ("ep", "rC", ("--eval=", "--print=", "--require=", "--import=")),
-    "perl": ("eE", "IMmxF", ()), "ruby": ("e", "IrCEK", ()), "php": ("rBRE", "cdfgStz", ("--run=",)), "lua": ("e", "l", ()),
-    "r": ("e", "", ()), "julia": ("eE", "LpJt", ("--eval=",)), "applescript": ("e", "ls", ()), "tcl": ("c", "fb", ()),
-    "elixir": ("e", "rS", ("--eval=",)), "groovy": ("e", "", ()),
-    "sql": ("cqeQ", "dhUpPDuSLnvFRTfo", ("--command=", "--execute=", "--query=", "--host=", "--user=", "--database=", "--dbname=",
-                                        "--username=", "--port=", "--file=", "--cmd=")),
-    "mongo": ("", "upf", ("--eval=", "--host=", "--port=", "--username=", "--password=")),
+
+
+class _Options(NamedTuple):
+    """An interpreter's options: short ones whose value is code, ones with another value, ones whose value is glued on if any."""
+
+    code: str
+    values: str = ""
+    glued: str = ""
+    longs: tuple[str, ...] = ()
+
+
+_SQL = tuple("--command= --execute= --query= --host= --user= --database= --dbname= --username= --port= --file= --cmd=".split())
+_OPTIONS: Mapping[str, _Options] = {
+    "python": _Options("c", "WXm"), "node": _Options("ep", "rC", "", ("--eval=", "--print=", "--require=", "--import=")),
+    "perl": _Options("eE", "IMm", "i0lFCx"), "ruby": _Options("e", "IrCE", "i0lFKTWx"), "lua": _Options("e", "l"),
+    "php": _Options("rBRE", "cdfgStz", "", ("--run=",)), "julia": _Options("eE", "LpJt", "", ("--eval=",)), "r": _Options("e"),
+    "applescript": _Options("e", "ls"), "tcl": _Options("c", "fb"), "elixir": _Options("e", "rS", "", ("--eval=",)),
+    "groovy": _Options("e"), "sql": _Options("e", "dhU", "", _SQL), "psql": _Options("c", "dhUpPLvFRTfo", "", _SQL),
+    "usql": _Options("c", "fo", "", _SQL), "duckdb": _Options("cs", "", "", _SQL), "mysql": _Options("e", "hPuDSr", "p", _SQL),
+    "mariadb": _Options("e", "hPuDSr", "p", _SQL), "sqlcmd": _Options("qQ", "SUPdio", "", _SQL), "sqlite3": _Options("", "", "c", _SQL),
+    "clickhouse-client": _Options("q", "hud", "", _SQL),
+    "mongo": _Options("", "upf", "", ("--eval=", "--host=", "--port=", "--username=", "--password=")),
 }  # fmt: skip
 _CODE_LONGS = frozenset("--eval --print --run --command --execute --query --cmd".split())
+_ASKING = ("sql", "mongo")  # their operands name a data base, their input is code in any case
 VERSIONED = re.compile(r"(python|pypy|perl|ruby|lua|node|php|tclsh|ksh|zsh|bash)[\d.]+t?")
+
+
+class _Given(NamedTuple):
+    texts: list[Word]  # code
+    operands: list[Word]
+    module: bool  # python -m
 
 
 def _interpreter(shell: Shell, name: str, call: Call) -> Output | None:
     """The code given to an interpreter, by option, on its input or in a file whose writing was seen."""
     plain = VERSIONED.fullmatch(name)
-    language = _LANGUAGES.get(name) or _LANGUAGES[plain[1] if plain else name]
-    options, others, longs = _CODE_OPTIONS.get(language, ("e", "", ()))
+    base = plain[1] if plain and name not in _LANGUAGES else name
+    language = _LANGUAGES[base]
     words = list(call.words[1:])
-    if name in ("deno", "bun") and words and words[0].text in ("eval", "run", "repl"):
-        verb = words.pop(0).text
-        if verb == "eval":
-            words = [word for word in words if not word.text.startswith("-")][:1]
-            words = [Word("-e"), *words]
-    texts: list[Word] = []
-    operands: list[Word] = []
-    i, module = 0, False
-    while i < len(words) and not (operands and language not in ("sql", "mongo")):
-        word = words[i]
-        i += 1
-        if word.text.startswith("--"):
-            option, equals, glued = canonical(word.text, longs).partition("=")
-            if option in _CODE_LONGS or (f"{option}=" in longs and not equals):
-                value = Word(glued, word.certain) if equals else words[i] if i < len(words) else None
-                i += not equals
-                if value is not None and option in _CODE_LONGS:
-                    texts.append(value)
-        elif word.text.startswith("-") and len(word.text) > 1:
-            for at, letter in enumerate(word.text[1:], 2):
-                rest = word.text[at:]
-                if letter in options:
-                    texts.append(
-                        Word(rest, word.certain) if rest and language != "perl" else words[i] if i < len(words) else Word("")
-                    )
-                    i += not rest or language == "perl"
-                    break
-                if letter in others:
-                    module |= letter == "m" and language == "python"
-                    i += not rest
-                    break
-            if module or (texts and language == "python"):
-                break
-        else:
-            operands.append(word)
-    download = any(word.made_by in NETWORK for word in texts) or (bool(operands) and not texts and shell.is_download(operands[0]))
-    via = name
+    if base in ("deno", "bun") and words and words[0].text in ("eval", "run", "repl"):
+        words = [Word("-e"), *(word for word in words[1:] if word.text[:1] != "-")] if words[0].text == "eval" else words[1:]
+    options = _OPTIONS.get(base) or _OPTIONS.get(language) or _Options("e")
+    texts, operands, module = _read(words, options, language)
     for word in texts:
-        shell.code(language, word.text, f"{name} -{options[:1] or 'eval'}")
-    if name in ("sqlite3", "sqlite", "duckdb"):
+        shell.code(language, word.text, f"{name} -{options.code[:1] or '-eval'}")
+    if base in ("sqlite3", "sqlite", "duckdb"):
         for word in operands[1:]:
-            shell.code(language, word.text, via)
-    reads = not module and not texts and (not operands or operands[0].text in ("-", "/dev/stdin") or language in ("sql", "mongo"))
+            shell.code(language, word.text, name)
     feed = call.feed
+    reads = not module and not texts and (not operands or operands[0].text in ("-", "/dev/stdin") or language in _ASKING)
+    held = shell.held(operands[0]) if operands and not texts and not module else None
     if reads and (feed.text is not None or feed.draft):
         shell.code(language, feed.text if feed.text is not None else feed.draft, "heredoc" if feed.source == "heredoc" else name)
-    elif operands and not texts and not module and operands[0].certain:
-        held = shell.files.get(join(shell.cwd, operands[0].text) or "")
-        if held is not None and held.text is not None:
-            shell.code(language, held.text, f"{name} {operands[0].text}")
-    download |= reads and language not in ("sql", "mongo") and feed.by in NETWORK
-    shell.emit(call, runs_download=download)
+    elif held is not None and held.text is not None:
+        shell.code(language, held.text, f"{name} {operands[0].text}")
+    fetched = any(word.made_by in NETWORK for word in texts) or (held is not None and held.by in NETWORK)
+    fetched |= bool(operands and not texts and operands[0].made_by in NETWORK)
+    shell.emit(call, runs_download=fetched or (reads and language not in _ASKING and feed.by in NETWORK))
     if language == "applescript":
-        for word in texts:
-            for found in re.finditer(r'do shell script\s+"((?:[^"\\]|\\.)*)"', word.text):
-                shell.payload("osascript -e", Word(re.sub(r"\\(.)", r"\1", found[1])), call)
+        for found in re.finditer(r'do shell script\s+"((?:[^"\\]|\\.)*)"', "\n".join(word.text for word in texts)):
+            shell.payload("osascript -e", Word(re.sub(r"\\(.)", r"\1", found[1])), call)
     return Output(None, feed.by if feed.by in NETWORK else name)
+
+
+def _read(words: list[Word], options: _Options, language: str) -> _Given:
+    """Code, operands, and whether a module is run; what follows a script's name or python's -c is the script's."""
+    given = _Given([], [], False)
+    i = 0
+    while i < len(words) and (not given.operands or language in _ASKING):
+        word, i = words[i], i + 1
+        if word.text.startswith("--"):
+            option, equals, glued = canonical(word.text, options.longs).partition("=")
+            if equals and option in _CODE_LONGS:
+                given.texts.append(Word(glued, word.certain))
+            elif not equals and f"{option}=" in options.longs:
+                given.texts.extend(words[i : i + 1] if option in _CODE_LONGS else ())
+                i += 1
+        elif word.text.startswith("-") and len(word.text) > 1:
+            letter, rest = _valued(word.text, options)
+            if letter and letter in options.code:
+                given.texts.extend([Word(rest, word.certain)] if rest else words[i : i + 1])
+            if letter and not rest:
+                i += 1
+            if language == "python" and letter in ("c", "m"):
+                return given._replace(module=letter == "m")
+        else:
+            given.operands.append(word)
+    return given
+
+
+def _valued(bundle: str, options: _Options) -> tuple[str, str]:
+    """The first letter of a bundle that takes a value, and what of it is glued on; empty: none does, or only glued."""
+    for at, letter in enumerate(bundle[1:], 2):
+        if letter in options.code or letter in options.values:
+            return letter, bundle[at:]
+        if letter in options.glued and bundle[at:]:
+            digits = letter in "0l" and not bundle[at].isdigit()
+            if not digits:
+                return "", ""
+    return "", ""
 
 
 def _awk(shell: Shell, name: str, call: Call) -> Output | None:

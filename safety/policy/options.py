@@ -100,4 +100,4 @@ def command_at(words: Sequence[Word], values: str = "", longs: Iterable[str] = (
             i += 2 if taken == len(text) else 1
         else:
             return i
-    return i
+    return min(i, len(words))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from safety.policy.calls import EMPTY, NETWORK, NO_FEED, Call
 from safety.policy.expand import Output
-from safety.policy.gitwords import join
 from safety.policy.options import command_at, read_options
 from safety.policy.words import SHELLS, Word
 
@@ -48,13 +47,8 @@ def _a_shell(shell: Shell, name: str, call: Call) -> Output | None:
         i += 1
     rest = words[i:]
     if command and rest:
-        download = any(word.made_by in NETWORK for word in rest[:1])
-        if call.appended:
-            inner = shell.fork(f"{name} -c")
-            inner.feed = call.feed
-            return inner.run_appended(rest[0].text)
-        if download:
-            shell.emit(call._replace(runs_download=True))
+        if rest[0].made_by:
+            shell.emit(call, runs_download=rest[0].made_by in NETWORK)
             return Output(None, rest[0].made_by)
         return shell.payload(f"{name} -c", rest[0], call, positional=rest[2:])
     if rest and not reads:
@@ -78,7 +72,7 @@ def _script(shell: Shell, name: str, rest: tuple[Word, ...], call: Call) -> Outp
     if shell.is_download(word):
         shell.emit(call._replace(runs_download=True))
         return Output(None, "curl")
-    held = shell.files.get(join(shell.cwd, word.text) or "") if word.certain else None
+    held = shell.held(word)
     if word.text in ("/dev/stdin", "/proc/self/fd/0"):
         return _a_shell(shell, name, call._replace(words=call.words[:1]))
     if held is not None and held.text is not None:
@@ -88,8 +82,8 @@ def _script(shell: Shell, name: str, rest: tuple[Word, ...], call: Call) -> Outp
 
 def _eval(shell: Shell, name: str, call: Call) -> Output | None:
     words = call.words[1:]
-    if any(word.made_by in NETWORK for word in words):
-        shell.emit(call._replace(runs_download=True))
+    if any(word.made_by for word in words):
+        shell.emit(call, runs_download=any(word.made_by in NETWORK for word in words))
         return Output()
     before, shell.via = shell.via, (*shell.via, "eval")
     output = shell.run_text(" ".join(word.text for word in words))
@@ -104,7 +98,7 @@ def _source(shell: Shell, name: str, call: Call) -> Output | None:
     if shell.is_download(word):
         shell.emit(call._replace(runs_download=True))
         return Output()
-    held = shell.files.get(join(shell.cwd, word.text) or "") if word.certain else None
+    held = shell.held(word)
     text = held.text if held else call.feed.text if word.text in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") else None
     if text is None:
         return None
@@ -122,8 +116,13 @@ def _trap(shell: Shell, name: str, call: Call) -> Output | None:
     return EMPTY
 
 
-def _option_text(values: str, options: tuple[str, ...], longs: tuple[str, ...], *, joined: bool = False) -> Handler:
-    """A wrapper that takes shell text as an option's value (``su -c text``); ``joined``: its operands are text too (``watch a b``)."""
+def _option_text(
+    values: str, options: tuple[str, ...], longs: tuple[str, ...], *, joined: bool = False, apart: bool = False
+) -> Handler:
+    """A wrapper that takes shell text as an option's value (``su -c text``).
+
+    ``joined``: its operands together are text too (``watch a b``); ``apart``: each of them is.
+    """
 
     def follow(shell: Shell, name: str, call: Call) -> Output | None:
         given = read_options(call.words[1:], values, longs, mixed=not joined)
@@ -132,6 +131,10 @@ def _option_text(values: str, options: tuple[str, ...], longs: tuple[str, ...], 
             return shell.payload(f"{name} {options[0]}", value, call)
         if joined and given.operands:
             return shell.payload(name, Word(" ".join(word.text for word in given.operands)), call)
+        if apart and given.operands:
+            for word in given.operands:
+                shell.payload(name, word, call)
+            return Output(None, name)
         if call.feed.text is not None and name in ("at", "batch", "su"):
             return shell.payload(name, Word(call.feed.text), call._replace(feed=NO_FEED))
         return None
@@ -163,7 +166,7 @@ PAYLOADS: Mapping[str, Handler] = {
     "script": _option_text("cEIOBTtm", ("-c", "--command"), ("--command=", "--log-out=", "--log-in=", "--log-io=", "--log-timing=")),
     "watch": _option_text("nq", (), ("--interval=", "--differences=?", "--equexit="), joined=True),
     "hyperfine": _option_text("wmMrspcCLDSniu", ("-p", "--prepare"), ("--prepare=", "--setup=", "--cleanup=", "--warmup=", "--runs="),
-                              joined=True),
+                              apart=True),
     "nix-shell": _option_text("pAIE", ("--run", "--command"), ("--run=", "--command=", "--packages=")),
     "at": _option_text("fqtv", (), ()),
     "batch": _option_text("", (), ()),

@@ -89,8 +89,7 @@ def _behind(shell: Shell, via: str, call: Call, prefix: Prefix, begin: int) -> O
     words = call.words
     if via == "command" and any(word.text in ("-v", "-V", "-pv", "-pV") for word in words[1:2]):
         return None
-    at = command_at(words, prefix.values, prefix.longs.split(), begin)
-    at = max(at + prefix.operands if words[at - 1].text != "--" or prefix.operands else at, begin)
+    at = command_at(words, prefix.values, prefix.longs.split(), begin) + prefix.operands
     env = call.env
     if via == "env":
         return _env(shell, call)

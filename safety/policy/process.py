@@ -16,12 +16,12 @@ from safety.policy.gitwords import join
 from safety.policy.outputs import output_of
 from safety.policy.scan import danger_words
 from safety.policy.statements import sequence, statement
-from safety.policy.tokens import Token, TooMuch, simplify
+from safety.policy.tokens import Exhausted, Token, TooMuch, simplify
 from safety.policy.unwrap import handler
 from safety.policy.words import NO_ENV, WRITING, Code, Command, Redirect, Word, program_name
 
 MAX_CHARACTERS = 10_000  # without the bodies of quoted heredocs; longer text is scanned
-MAX_TOTAL = 60_000  # over all texts within one another, but for quoted heredocs that stay data
+MAX_TOTAL = 40_000  # over all texts within one another, but for quoted heredocs that stay data
 MAX_PAYLOADS = 8  # strings run as shell text within one another
 
 _PLACE = re.compile(rb"w(\d+)")
@@ -34,6 +34,7 @@ class Shell:
 
     def __init__(self, run: Findings, cwd: str | None) -> None:
         self.run = run
+        self.steps = run.steps
         self.cwd = cwd
         self.old_cwd: str | None = None
         self.folders: list[str | None] = []
@@ -107,11 +108,19 @@ class Shell:
         inner = self.fork()
         return inner.run_text(text)
 
+    def connect(self, written: str, text: str) -> Output:
+        """Run ``<(text)`` or ``>(text)``, which stands for a file with its output."""
+        output = self.substitute(text)
+        self.files[written] = output
+        return output
+
     # -- texts -----------------------------------------------------------------------------------------------------------------
 
     def run_text(self, text: str) -> Output:
         """Follow ``text`` in this shell; what it writes to its output."""
         run = self.run
+        if not text or text.isspace():
+            return EMPTY
         if self.payloads >= MAX_PAYLOADS:
             run.scan(text, "nested too deeply")
             return Output()
@@ -123,14 +132,17 @@ class Shell:
         run.characters += len(text)
         try:
             if run.characters > MAX_TOTAL:
-                raise TooMuch("too much text within text")
-            simple = simplify(text)
+                raise Exhausted("too much text within text")
+            simple = simplify(text, self.steps)
             if len(simple.text) > 4 * MAX_CHARACTERS:
                 raise TooMuch("too many parts")
             root = run.grammar()(simple.text.encode())
             output = sequence(self, root, simple.tokens)
             if root.has_error or simple.unfinished:
                 self._errors(root, simple.tokens, text, simple.unfinished)
+        except Exhausted as error:
+            run.scan(text, str(error))
+            raise
         except TooMuch as error:
             run.scan(text, str(error))
             return Output()
@@ -154,11 +166,11 @@ class Shell:
     ) -> Output:
         """Follow text that another shell gets: it knows what is exported, no functions and no aliases."""
         inner = self.elsewhere(via) if remote else self.fork(via)
-        inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.feed
+        inner.functions, inner.aliases, inner.positional, inner.feed = {}, {}, positional, call.fed()
         if not remote:
             inner.files = self.files
             inner.inherit({**self.exported, **call.env})
-        return inner.run_text(word.text)
+        return inner.run_appended(word.text) if call.appended else inner.run_text(word.text)
 
     def inherit(self, env: Mapping[str, str | None]) -> None:
         """Know only what a new process does."""
@@ -243,7 +255,7 @@ class Shell:
     def _alias(self, name: str, tokens: list[Token]) -> Output:
         value = self.aliases.pop(name)
         try:
-            simple = simplify(value)
+            simple = simplify(value, self.steps)
             first = next(index for index, token in enumerate(tokens) if token.raw == name and not token.op)
             if (
                 len(simple.tokens)
@@ -273,7 +285,7 @@ class Shell:
             if right.startswith("(") and right.endswith(")"):
                 value = tuple(self._array(right[1:-1]))
             else:
-                value = (word_of(right, self),)
+                value = (word_of(right, self, patterns=False),)
             if index:
                 run_substitutions(index, self)
                 value = None
@@ -292,7 +304,7 @@ class Shell:
             yield name, value
 
     def _array(self, text: str) -> Iterable[Word]:
-        for token in simplify(text).tokens:
+        for token in simplify(text, self.steps).tokens:
             yield from words_of(token.raw, self)
 
     # -- redirections ----------------------------------------------------------------------------------------------------------
@@ -319,8 +331,7 @@ class Shell:
                 text = f"{target.text}\n" if target.certain else None
                 feed = Feed(text, target.made_by, source="heredoc", draft=target.text)
             elif token.op in ("<", "<>") and token.fd in (None, 0):
-                path = join(self.cwd, target.text) if target.certain else None
-                output = self.files.get(path or "", Output(None, target.made_by))
+                output = self.held(target) or Output(None, target.made_by)
                 feed = Feed(output.text, output.by, source="file")
         return tuple(found), feed
 
@@ -390,12 +401,16 @@ class Shell:
         self.run.commands.append(command)
         return command
 
+    def held(self, word: Word) -> Output | None:
+        """What is in the file, or the ``<(...)``, that a word names; None: its writing was not seen."""
+        if not self.files or (not word.certain and not word.text.startswith("<(")):
+            return None
+        return self.files.get(word.text if word.text.startswith("<(") else join(self.cwd, word.text) or "")
+
     def is_download(self, word: Word) -> bool:
-        """Whether a word names a file that was seen to come from the network."""
-        if not self.files or not word.certain:
-            return word.made_by in NETWORK
-        output = self.files.get(join(self.cwd, word.text) or "")
-        return output is not None and output.by in NETWORK
+        """Whether a word is, or names a file that is, from the network."""
+        held = self.held(word)
+        return word.made_by in NETWORK or (held is not None and held.by in NETWORK)
 
     def code(self, language: str, text: str, via: str) -> None:
         self.run.codes.append(Code(language, text, self.cwd, (*self.via, via)))

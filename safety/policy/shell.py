@@ -15,6 +15,7 @@ from safety.policy.gitwords import GitCommand, git_words
 from safety.policy.options import Options, canonical, read_options
 from safety.policy.process import Shell
 from safety.policy.scan import danger_words
+from safety.policy.tokens import Exhausted
 from safety.policy.words import Code, Command, Parsed, Redirect, Word, program_name
 
 __all__ = [
@@ -57,6 +58,8 @@ def parse(
         for trapped, word in run.traps[:MAX_TRAPS]:
             trapped.via = (*trapped.via, "trap")
             trapped.run_text(word.text)
+    except Exhausted:
+        pass  # said already
     except RecursionError:
         run.scan(text, "nested too deeply")
     if run.foreign:

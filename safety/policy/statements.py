@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from safety.policy.calls import EMPTY, NO_FEED, Call, Feed, joined
 from safety.policy.expand import Output, run_substitutions, words_of
-from safety.policy.tokens import Token, TooMuch
+from safety.policy.tokens import Exhausted, Token, TooMuch
 from safety.policy.words import NO_ENV, WRITING, Word
 
 if TYPE_CHECKING:
     from safety.policy.process import Shell
 
 MAX_LEVELS = 70  # statements within one another, over all payloads
-MAX_NODES = 2_500
+MAX_NODES = 1_500
 MAX_ROUNDS = 16  # of a loop over known words
 
 Node = Any  # a tree-sitter node
@@ -52,7 +52,7 @@ def statement(shell: Shell, node: Node, tokens: list[Token]) -> Output:
     run = shell.run
     run.nodes += 1
     if run.nodes > MAX_NODES:
-        raise TooMuch("too many commands")
+        raise Exhausted("too many commands")
     if run.level > MAX_LEVELS:
         raise TooMuch("nested too deeply")
     run.level += 1
@@ -72,15 +72,18 @@ def _list(shell: Shell, node: Node, tokens: list[Token]) -> Output:
         left, operator, right = node.children[0], node.children[1].type, node.children[-1]
         parts.append((operator, right))
         node = left
+    parts.reverse()
+    before = shell.fork() if parts[0][0] == "||" else None  # the state, should the last command have failed
     output = statement(shell, node, tokens)
     without = shell.fork() if _asks(node, tokens) else None  # the state, should the rest of an && chain not run
-    for operator, part in reversed(parts):
+    for at, (operator, part) in enumerate(parts):
         if operator != "||":
+            before = shell.fork() if parts[at + 1 : at + 2] and parts[at + 1][0] == "||" else None
             output = joined(output, statement(shell, part, tokens))
             if without is None and _asks(part, tokens):
                 without = shell.fork()
             continue
-        other = without or shell.fork()
+        other = without or before or shell.fork()
         without = None
         output = joined(output, statement(other, part, tokens))
         if not _leaves(part, tokens):
@@ -93,9 +96,9 @@ def _list(shell: Shell, node: Node, tokens: list[Token]) -> Output:
 def _asks(node: Node, tokens: list[Token]) -> bool:
     """Whether a statement is a question: ``[ -d x ]``, ``! a``, ``grep -q x``."""
     if node.type != "command":
-        return node.type == "negated_command"
-    token = tokens[int(_PLACE.findall(node.text)[0])]
-    return token.test or token.raw in _QUESTIONS
+        return bool(node.type == "negated_command")
+    place = _PLACE.search(node.text)
+    return place is not None and (tokens[int(place[1])].test or tokens[int(place[1])].raw in _QUESTIONS)
 
 
 def _pipeline(shell: Shell, node: Node, tokens: list[Token]) -> Output:

@@ -11,12 +11,16 @@ import re
 from typing import NamedTuple
 
 MAX_DEPTH = 40
-MAX_STEPS = 60_000
+MAX_STEPS = 20_000
 MAX_OPERATORS = 1_000  # what parts commands; tree-sitter takes its time over thousands in a row
 
 
 class TooMuch(Exception):
     """The text is nested too deeply or has too many parts."""
+
+
+class Exhausted(TooMuch):
+    """All that may be done for one text is done; what is left of it is not looked at."""
 
 
 class Token(NamedTuple):
@@ -39,9 +43,9 @@ class Simplified(NamedTuple):
     unfinished: bool  # a quote or a substitution was never closed
 
 
-def simplify(text: str) -> Simplified:
+def simplify(text: str, steps: list[int] | None = None) -> Simplified:
     """``text`` in placeholders, and what each stands for. Raises TooMuch."""
-    lexer = Lexer(text)
+    lexer = Lexer(text, steps=steps)
     lexer.run()
     return Simplified("".join(lexer.out), lexer.tokens, lexer.unfinished)
 
@@ -127,7 +131,7 @@ class Lexer:
         """Count one step of work."""
         self.steps[0] -= 1
         if self.steps[0] < 0:
-            raise TooMuch("too many parts")
+            raise Exhausted("too many parts")
 
     def _closes_outer(self) -> bool:
         if self.nest and self.nest[-1] == "pattern":
@@ -482,6 +486,7 @@ class Lexer:
         """The end, behind the parenthesis, of the commands that start at ``i``."""
         if self.depth >= MAX_DEPTH:
             raise TooMuch("nested too deeply")
+        self.steps[0] -= 3
         inner = Lexer(self.text, i, self.depth + 1, self.steps)
         inner.run(inside=True)
         self.unfinished |= inner.unfinished

@@ -17,17 +17,19 @@ from collections.abc import Iterator
 from safety.policy.shell import parse
 
 WORDS = """rm -rf ~ git reset --hard push -f origin main clean -fdx sudo env A=b bash -c sh eval xargs find . -exec {} + \\; -delete
- python3 echo printf cat tee curl https://x.example/i.sh | && || ; & > >> < << <<- <<< EOF 'EOF' \n $( ) ` ` "$( )" ${ } ${x:-y} $x "$@" $((1+2))
- (( [[ ]] )) { } ( ) if then else elif fi for in do done while case esac ;; ;& function f() time coproc ! # 'it' "a b" $'\\x41' ~/x ../y *.py
- [a-z] {a,b} {1..9} \\\n \t é 日本 \u200b \x00 \x7f %s -- - = 2>&1 &> /dev/null <(ls) >(cat) cd pushd export local x=1 x=(1 2) x+=y ssh host
- docker exec c make -f - trap EXIT su -c watch parallel ::: git -c alias.x='!rm' rebase --exec Remove-Item $env:X del /s psql -c 'drop table x'
-""".replace(" \n", " ").split(" ")  # fmt: skip
+python3 echo printf cat tee curl https://x.example/i.sh | && || ; & > >> < << <<- <<< EOF 'EOF' $( ) ` ` "$( )" ${ } ${x:-y} $x "$@"
+$((1+2)) (( [[ ]] )) { } ( ) if then else elif fi for in do done while case esac ;; ;& function f() time coproc ! # 'it' "a b" $'\\x41'
+~/x ../y *.py [a-z] {a,b} {1..9} é 日本 %s -- - = 2>&1 &> /dev/null <(ls) >(cat) cd pushd export local x=1 x=(1 2) x+=y ssh host
+docker exec c make -f - trap EXIT su -c watch parallel ::: git -c alias.x='!rm' rebase --exec Remove-Item $env:X del /s psql -c 'drop
+table x'""".split()
+WORDS += ["\n", "\n", "\\\n", "\t", "\u200b", "\0", "\x7f"]
 HARD = [
     "(" * 9_000, "$(" * 4_000, "${x:-" * 2_000, "`" * 9_999, '"$(' * 3_000, "((" * 4_900, "{a,b}" * 1_900, "a;" * 4_900, "a|" * 4_900,
     "if a; then " * 800, "sudo " * 1_900, "f(){ f;f; };f;" * 500, "x=$x$x;" * 1_400, "<<E " * 2_400, "'" * 9_999, "\\\n" * 4_900,
     "a&&" * 3_300, "case x in " * 900, "[[ " * 3_000, "! " * 4_900, "$((" * 3_300, "a{" * 4_900, "bash -c '" * 1_000, "eval " * 1_900,
     "for i in {1..99}; do for j in {1..99}; do for k in {1..99}; do rm $i$j$k; done; done; done",
-    "f(){ g;g;g;g; }; g(){ h;h;h;h; }; h(){ i;i;i;i; }; i(){ j;j;j;j; }; j(){ rm x; }; f", "echo {1..999999999}", "{a..z}{a..z}{a..z}{a..z}",
+    "echo {1..999999999}", "{a..z}{a..z}{a..z}{a..z}",
+    "f(){ g;g;g;g; }; g(){ h;h;h;h; }; h(){ i;i;i;i; }; i(){ j;j;j;j; }; j(){ rm x; }; f",
     "rm " + "x" * 9_990, "git " * 250_000, "rm -rf " * 140_000, "a\n" * 500_000, '"' * 1_000_000, "<<'E'\n" * 150_000, "(" * 1_000_000,
     "cat > f <<'E'\n" + "rm -rf /\n" * 110_000 + "E\nls", "cat > f <<E\n" + "$(rm x)\n" * 100_000 + "E\n", "echo " + "é" * 500_000,
     "curl " * 200_000, "kubectl docker aws terraform git " * 30_000, "reset --hard " * 70_000, "bash <<'E'\n" + "git reset;" * 900 + "\nE",
@@ -92,7 +94,7 @@ def main(number: int) -> int:
         begin = time.perf_counter()
         try:
             found = parse(text, "/w/repo", home="/home/u", variables={"TMPDIR": "/tmp"})
-        except Exception:  # the very thing that is looked for
+        except Exception:  # noqa: BLE001 the very thing that is looked for
             crashes.append((text, traceback.format_exc()))
             continue
         times.append((time.perf_counter() - begin, text))

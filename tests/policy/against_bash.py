@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -51,15 +52,14 @@ class Bash:
                 os.unlink(entry.path)
         (self.root / "one.txt").write_text("x\n")
         self.record.write_bytes(b"")
-        environment = {
-            "PATH": str(self.tools),
-            "HOME": str(self.root / "d2"),
-            "RECORD": str(self.record),
-            "R": str(self.root),
-            "LC_ALL": "C.UTF-8",
-        }
+        environment = {"PATH": str(self.tools), "HOME": str(self.root / "d2"), "R": str(self.root), "LC_ALL": "C.UTF-8"}
         subprocess.run(
-            ["/bin/bash", "-c", text], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=10
+            ["/bin/bash", "-c", text],
+            cwd=self.root,
+            env={**environment, "RECORD": str(self.record)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20,
         )
         parts = self.record.read_bytes().decode("utf-8", "surrogateescape").split("\0")
         found, at = [], 0
@@ -115,52 +115,86 @@ class Writer:
         return "'" + value.replace("'", "'\"'\"'") + "'"
 
     def word(self) -> str:
-        kind = self.draw.randrange(14)
-        value = self.plain()
+        kind, value = self.draw.randrange(14), self.plain()
         if kind < 4:
             return value
         if kind < 8:
-            return self.quoted(
-                self.draw.choice((value, f"{value} {value}", f"{value};rm {value}", "#x", "$x", "it's", "a`b", "é~", "*", ""))
-            )
-        return self.draw.choice((
-            f"$(echo {value})", f'"$(printf %s {value})"', f"`echo {value}`", f"{{{value[0]},b}}", "~", "~/x", "${V:-d}", "$V", '"$V"', "${V%a}",
-            "a\\\nb", f'"$(echo "{value[:1]}x")"', "{1..3}", "x{a,b}y", '"${V}"', "$((1 + 2))", '$"t"', "${#V}", "${V:0:1}", "${W+x}", "a'b'\"c\"",
-        ))  # fmt: skip
+            return self.quoted(self.draw.choice((value, f"{value} {value}", f"{value};rm {value}", *ODD)))
+        return self.draw.choice(WORDS).replace("<v>", value)
 
     def simple(self) -> str:
-        name = self.draw.choice(("rm", "rm", "git", "r\\m", "'rm'", '"g"it', "$(echo rm)", "command rm", "\\rm", "r\\\nm"))
         words = " ".join(self.word() for _ in range(self.draw.randint(0, 3)))
-        redirect = self.draw.choice(("", "", "", " >/dev/null", " 2>&1", " >f1", " </dev/null", " # rm no", " <<< x"))
-        if self.draw.random() < 0.1:
-            return f">/dev/null {name} {words}"
-        if redirect.startswith(" #"):
-            return f"{name} {words}{redirect}\n:"
-        return f"{name} {words}{redirect}"
+        return self.draw.choice(REDIRECTED).replace("<c>", f"{self.draw.choice(NAMES)} {words}")
 
     def command(self, depth: int) -> str:
         if depth > 3 or self.draw.random() < 0.4:
             return self.simple()
         self.names += 1
-        name = f"n{self.names}"
-        inner = self.text(depth + 1)
-        lines = inner if "\n" not in inner else inner
-        forms = (
-            lambda: f"( {inner}\n)", lambda: f"{{ {inner}\n}}", lambda: f"if true; then {inner}\nelse rm no; fi",
-            lambda: f"for {name} in {self.word()} b; do rm ${name}; {inner}\ndone", lambda: f"case {self.plain()} in *) {inner}\n;; esac",
-            lambda: f"{name}() {{ {inner}\n}}; {name} {self.word()}", lambda: f"bash -c {self.quoted(inner)}", lambda: f"eval {self.quoted(inner)}",
-            lambda: f"bash <<'E{name}'\n{inner}\nE{name}\n:", lambda: f"cat <<\\E{name} | sh\n{inner}\nE{name}\n:",
-            lambda: f"printf '%s\\n' {self.quoted(inner)} | bash", lambda: f"V={self.word()}", lambda: f"V={self.word()}; {inner}",
-            lambda: f"{{ cd $R/d1; {inner}\ncd $R; }}", lambda: f"(cd $R/d2 && {inner}\n)", lambda: f"{{ pushd $R/d1 >/dev/null; {inner}\npopd >/dev/null; }}",
-            lambda: f"env A=b {self.simple()}", lambda: f"sudo {self.simple()}", lambda: f"timeout 5 {self.simple()}",
-            lambda: f"time {{ {inner}\n}}", lambda: f"! {self.simple()}", lambda: f"true && {{ {inner}\n}} || true",
-            lambda: f"X=$({inner}\n)", lambda: f"echo \"$({inner}\n)\" >/dev/null", lambda: f"cat <({inner}\n) >/dev/null",
-            lambda: f"while true; do {inner}\nbreak; done", lambda: f"trap {self.quoted(self.simple())} EXIT", lambda: f"{inner} | cat",
-            lambda: f"export V={self.word()}; bash -c 'rm $V'", lambda: f"echo {self.plain()} {self.plain()} | xargs rm",
-            lambda: f"set -- {self.word()} b; rm \"$@\" $1 $#", lambda: f"true; a{name}=({self.word()} b); rm \"${{a{name}[@]}}\" ${{#a{name}[@]}}",
-            lambda: f"cat > s{name}.sh <<'E{name}'\n{inner}\nE{name}\nbash ./s{name}.sh", lambda: f"echo {self.quoted(self.simple())} | rev | rev | sh",
-            lambda: f"cat <<E{name} >/dev/null\n$({self.simple()}\n) `rm b` \\$(rm no)\nE{name}\n:", lambda: f"[[ a == \"$(rm t)\" ]]; {inner}",
-            lambda: f"function {name} {{ {inner}\n}}\n{name}", lambda: f"until {inner}\ndo break; done", lambda: f"coproc {{ ( {inner}\n) }}; wait",
-            lambda: f"if [ -z \"$({self.simple()}\n)\" ]; then {inner}\nfi", lambda: f"{inner} &\nwait", lambda: f"exec 3>f2; {inner}",
-        )  # fmt: skip
-        return self.draw.choice(forms)()
+        name, inner = f"n{self.names}", self.text(depth + 1)
+
+        def filled(found: re.Match[str]) -> str:
+            kind = found[0]
+            if kind == "<w>":
+                return self.word()
+            if kind == "<c>":
+                return self.simple()
+            return {"<n>": name, "<i>": inner, "<q>": self.quoted(inner)}[kind]
+
+        return re.sub("<[wcniq]>", filled, self.draw.choice(FORMS))
+
+
+ODD = ("#x", "$x", "it's", "a`b", "é~", "*", "")
+NAMES = ("rm", "rm", "git", "r\\m", "'rm'", '"g"it', "$(echo rm)", "command rm", "\\rm", "r\\\nm")
+REDIRECTED = (
+    "<c>", "<c>", "<c>", "<c> >/dev/null", "<c> 2>&1", "<c> >f1", "<c> </dev/null", "<c> # rm no\n:", "<c> <<< x", ">/dev/null <c>",
+)  # fmt: skip
+WORDS = (
+    "$(echo <v>)", '"$(printf %s <v>)"', "`echo <v>`", "{a<v>,b}", "~", "~/x", "${V:-d}", "$V", '"$V"', "${V%a}", "a\\\nb", "{1..3}",
+    '"$(echo "x<v>")"', "x{a,b}y", '"${V}"', "$((1 + 2))", '$"t"', "${#V}", "${V:0:1}", "${W+x}", "a'b'\"c\"",
+)  # fmt: skip
+# <i>: commands; <q>: the same as one quoted word; <c>: one command; <w>: a word; <n>: a new name
+_FORMS = r"""
+( <i>¶)
+{ <i>¶}
+if true; then <i>¶else rm no; fi
+if [ -z "$(<c>¶)" ]; then <i>¶fi
+for <n> in <w> b; do rm $<n>; <i>¶done
+case <w>x in *) <i>¶;; esac
+while true; do <i>¶break; done
+until <i>¶do break; done
+<n>() { <i>¶}; <n> <w>
+function <n> { <i>¶}¶<n>
+bash -c <q>
+eval <q>
+bash <<'E<n>'¶<i>¶E<n>¶:
+cat <<\E<n> | sh¶<i>¶E<n>¶:
+cat <<E<n> >/dev/null¶$(<c>¶) `rm b` \$(rm no)¶E<n>¶:
+cat > s<n>.sh <<'E<n>'¶<i>¶E<n>¶bash ./s<n>.sh
+printf '%s\n' <q> | bash
+echo <q> | rev | rev | sh
+echo a b<n> | xargs rm
+V=<w>
+V=<w>; <i>
+export V=<w>; bash -c 'rm $V'
+set -- <w> b; rm "$@" $1 $#
+true; a<n>=(<w> b); rm "${a<n>[@]}" ${#a<n>[@]}
+{ cd $R/d1; <i>¶cd $R; }
+{ pushd $R/d1 >/dev/null; <i>¶popd >/dev/null; }
+(cd $R/d2 && <i>¶)
+env A=b <c>
+sudo <c>
+timeout 5 <c>
+time { <i>¶}
+! <c>
+true && { <i>¶} || true
+X=$(<i>¶)
+echo "$(<i>¶)" >/dev/null
+cat <(<i>¶) >/dev/null
+[[ a == "$(rm t)" ]]; <i>
+trap <q> EXIT
+<i> | cat
+<i> &¶wait
+coproc { ( <i>¶) }; wait
+exec 3>f2; <i>
+""".strip("\n").split("\n")
+FORMS = [form.replace("¶", "\n") for form in _FORMS]

@@ -57,7 +57,7 @@ def _targets(words: Iterable[Word], command: Command, scene: Scene) -> Iterator[
 def _removed(words: list[Word], command: Command, scene: Scene, *, deep: bool) -> Iterator[Effect]:
     """Removal of what words name, of what comes through a pipe (xargs, parallel) and of what find hands over."""
     fresh = "trap" in command.via and any(other.name == "mktemp" for other in scene.parsed.commands)
-    for word in words:
+    for word in dict.fromkeys(words):
         if _found_by_find(word, command):
             yield from _walked(scene, command, "lost")
         elif word.certain or not fresh:  # a trap is set before the temporary folder is made that it removes

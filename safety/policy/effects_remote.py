@@ -43,16 +43,17 @@ def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
         return
     if name in _NAMED:
         yield from _NAMED[name](command, words, scene)
+    text = " ".join(_verbs(words))[:2000]
     for pattern, weight, kind in _TOOLS.get(name, ()):
-        if re.search(pattern, " ".join(_verbs(words))):
+        if re.search(pattern, text):
             if weight != "allow":  # a row that lets pass ends the search
                 yield Effect(kind, f"{name} {' '.join(_verbs(words)[:6])}", weight, instead=_INSTEAD.get(name, ""))
             return
 
 
 def _verbs(words: list[str]) -> list[str]:
-    """The words without quoted sentences: what a person wrote as text is no verb."""
-    return [word for word in words if " " not in word or word.startswith("-")]
+    """The words without quoted sentences: what a person wrote as text is no verb. Of very many words the first ones tell."""
+    return [word for word in words[:100] if " " not in word or word.startswith("-")]
 
 
 # ---- tables: what of a tool destroys something -----------------------------------------------------------------------------------
@@ -460,7 +461,7 @@ def _sql_client(command: Command, scene: Scene) -> Iterator[Effect]:
                     question=written.question,
                     instead=effect.instead,
                 )
-        for shell in re.findall(r"^\s*(?:\\!|\.shell|\.system)\s+(.+)$", text.text, re.M):
+        for shell in re.findall(r"^[ \t]*(?:\\!|\.shell|\.system)[ \t]+(.+)$", text.text, re.M):
             yield from scene.again(shell, command.cwd)
 
 
@@ -560,7 +561,7 @@ def _framework_code(command: Command, words: list[str], scene: Scene) -> Iterato
 def _sql_in(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """Tools of clouds that carry SQL to a database: ``bq query``, ``heroku pg:psql -c``."""
     if {"query", "pg:psql", "psql", "sql", "execute"} & set(words):
-        for text in [*words, command.stdin or ""]:
+        for text in [*words[:50], command.stdin or ""]:
             yield from sql_effects(text)
 
 
@@ -632,7 +633,7 @@ def _curl(command: Command, scene: Scene) -> Iterator[Effect]:
     if given.values("data", "data-raw", "data-binary", "json") and _STORE_PORT.search(host) and "_delete_by_query" in host:
         yield Effect("remote.delete", host, "ask")
     for text in given.values("data", "data-raw", "data-binary", "json"):
-        if re.search(r"\bmutation\b[^}]*\b(?:delete|remove|destroy|purge)", text.text, re.I):
+        if "mutation" in text.text and re.search(r"(?i)\b(?:delete|remove|destroy|purge)", text.text):
             yield Effect("remote.delete", host, "ask")
     for name, value in given.options:
         if value is None:

@@ -63,11 +63,8 @@ _CMD: tuple[tuple[str, str, Action], ...] = (
     ),
     (r"taskkill\s+.*?/im\s+\*", "process.kill", "ask"),
 )
-_DOWNLOADS = re.compile(
-    r"(?:iex|Invoke-Expression)\b.*?(?:iwr|irm|curl|wget|Invoke-WebRequest|Invoke-RestMethod|DownloadString)"
-    r"|(?:iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString).*?\|\s*(?:iex|Invoke-Expression)",
-    re.IGNORECASE | re.DOTALL,
-)
+_RUNS_TEXT = re.compile(r"(?:^|[;|&{(\n\s])(?:iex|Invoke-Expression)\b", re.IGNORECASE)
+_FETCHES = re.compile(r"\b(?:iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString|DownloadData|curl|wget)\b", re.IGNORECASE)
 _ROOTS = re.compile(
     r"(?i)[\"']?(?:[a-z]:[\\/]?(?:\*|windows\b.*|users[\\/]?\*?|program files.*)?|\\|\$env:(?:userprofile|systemroot"
     r"|homepath)\\?\*?|~\\?/?\*?|\$HOME\\?/?\*?|%userprofile%\\?\*?|%systemroot%.*)[\"']?"
@@ -87,7 +84,7 @@ def windows_effects(code: Code, scene: Scene) -> Iterator[Effect]:
                 yield Effect(kind, (found["name"] + rest).strip()[:100], weight)
             else:
                 yield from _removed(rest, code, scene)
-    if _DOWNLOADS.search(text):
+    if _RUNS_TEXT.search(text) and _FETCHES.search(text):
         yield Effect("network.run", "code fetched from the network", "ask", instead="fetch it into a file, read it, then run it")
     for inner in re.finditer(_POSITION + r"(git(?:\.exe)?\s[^\n;|]+)", text):
         if "$" not in inner[1]:

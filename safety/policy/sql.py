@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from safety.policy.values import Effect
 
 _QUIET = re.compile(
-    r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|^\s*#[^\n]*",
+    r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|^[ \t]*#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _GRAVE = re.compile(r"drop\s+(?:database|schema|table|keyspace|tablespace|owned|user|role|collection|catalog)\b|truncate\b", re.I)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from safety.policy import places
 from safety.policy.effects_windows import windows_effects
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, leak, removal, writing
 from safety.policy.shell import Code, Word, danger_words
 from safety.policy.sql import sql_effects
@@ -54,8 +55,8 @@ def code_effects(code: Code, scene: Scene) -> Iterator[Effect]:
 _MAX_PYTHON = 30_000
 _MAX_CODE = 10_000
 _MAX_CALLS = 40
-_BLANKS = re.compile(r"[ \t\f\v]{2,}")
-_SPACES = re.compile(r"\s*\n\s*")
+_BLANKS = Pattern(r"[ \t\f\v]{2,}")
+_SPACES = Pattern(r"\s*\n\s*")
 
 
 def _home(path: str, scene: Scene) -> str:
@@ -80,11 +81,11 @@ _STARTS = frozenset(
     "subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen asyncio.create_subprocess_exec"
     " plumbum.local sh.Command".split()
 )
-_EXECS = re.compile(r"os\.(?:exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?)")
+_EXECS = Pattern(r"os\.(?:exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?)")
 _MOVES = frozenset("shutil.move os.rename os.replace os.renames".split())
 _COPIES = frozenset("shutil.copy shutil.copy2 shutil.copyfile shutil.copytree".split())
-_FETCHES = re.compile(r"(?:urllib\.request|urllib2|requests|httpx|http\.client|urllib3?)\.\w*(?:urlopen|get|request|urlretrieve)")
-_POSTS = re.compile(
+_FETCHES = Pattern(r"(?:urllib\.request|urllib2|requests|httpx|http\.client|urllib3?)\.\w*(?:urlopen|get|request|urlretrieve)")
+_POSTS = Pattern(
     r"(?:requests|httpx|aiohttp)\.(?:\w+\.)?(?:post|put|patch)|urllib\.request\.(?:urlopen|Request)|socket\.\w+|smtplib\.\w+"
 )
 
@@ -601,14 +602,14 @@ _LANGUAGES = {
         comment=r"#[^\n]*",
     ),
 }
-_SOCKET = re.compile(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
-_OWN_SHELL = re.compile(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
-_PATTERN_LITERAL = re.compile(
+_SOCKET = Pattern(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
+_OWN_SHELL = Pattern(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
+_PATTERN_LITERAL = Pattern(
     r"(?:\b(?:if|unless|and|or|split|grep|when|return)\b|=~|!~|^|[(,;{&|!])\s*/(?:[^/\\\n]|\\.)+/|\b[ms]\{[^}]*\}"
     r"|\bs/[^/\n]*/[^/\n]*/",
     re.MULTILINE,
 )
-_IN_STRINGS = re.compile(_STRING, re.DOTALL)
+_IN_STRINGS = Pattern(_STRING, re.DOTALL)
 
 
 def _by_names(code: Code, scene: Scene, language: _Language) -> Iterator[Effect]:

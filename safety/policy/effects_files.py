@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from safety.policy import places
 from safety.policy.operands import Given, Spec, read, spec
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, leak, names_secret, removal, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
@@ -760,7 +761,7 @@ def _diff(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
         yield from _shows(given.operands, command, scene)
 
 
-_SECRET_VARIABLE = re.compile(r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_\w*)?")
+_SECRET_VARIABLE = Pattern(r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_\w*)?")
 
 
 @_program("printenv", "0")

@@ -10,20 +10,19 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, leak, names_secret, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.sql import sql_effects
 from safety.policy.values import Action, Effect
 
-_LOCAL_HOST = re.compile(
+_LOCAL_HOST = Pattern(
     r"(?:[a-z+]+://)?(?:[^/@\s]*@)?(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]|[\w.-]+\.(?:local|localhost"
     r"|test))(?::\d+)?(?:[/?].*)?",
     re.I,
 )
-_STORE_PORT = re.compile(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
-_DRY = re.compile(
-    r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version"
-)
+_STORE_PORT = Pattern(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
+_DRY = Pattern(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version")
 
 
 def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -465,11 +464,11 @@ def _sql_client(command: Command, scene: Scene) -> Iterator[Effect]:
             yield from scene.again(shell, command.cwd)
 
 
-_REDIS = re.compile(
+_REDIS = Pattern(
     r"(?i)\b(?:flushall|flushdb|swapdb|shutdown|debug segfault|config set|script flush|function flush|cluster reset"
     r"|replicaof|slaveof)\b"
 )
-_MONGO = re.compile(
+_MONGO = Pattern(
     r"\.(?:dropDatabase|dropIndexes|drop|deleteMany|deleteOne|remove|findOneAndDelete|renameCollection|dropUser|dropAllUsers"
     r"|bulkWrite)\s*\("
 )
@@ -544,7 +543,7 @@ def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effec
         yield Effect(_D, f"on other machines: {module} {text}", "ask")
 
 
-_DELETES_ALL = re.compile(
+_DELETES_ALL = Pattern(
     r"\.(?:delete_all|destroy_all|delete\(\)|drop_table|truncate|flush)|drop_all\(|->(?:delete|truncate|forceDelete)\("
     r"|::truncate\("
 )

@@ -123,7 +123,10 @@ def _things_below(world: World, paths: list[str]) -> list[Thing] | None:
             continue
         sort = _sort_of(world, top)
         for state, path in _status(world, top, below, untracked=True):
-            things += _thing(world, state, path, sort)
+            # A folder that is ignored as a whole may lie above what was asked about.
+            asked = [each for each in below if path.endswith("/") and each.startswith(path)]
+            for named in asked or [path]:
+                things += _thing(world, state, named, sort)
         for path in below:
             if not any(thing.path.rstrip("/") == path for thing in things):
                 things += _submodules_below(world, top, path)

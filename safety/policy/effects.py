@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from safety.policy import places
-from safety.policy.effects_code import code_effects
 from safety.policy.effects_files import file_effects, mkfs, redirect_effects
 from safety.policy.effects_git import git_effects
 from safety.policy.effects_own import own_effects
 from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
 from safety.policy.shell import Code, Command, Parsed, Word, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
@@ -92,6 +92,8 @@ def _effects(parsed: Parsed, facts: CallFacts, depth: int) -> Iterator[Effect]:
 
     def code(inner: Code) -> Iterator[Effect]:
         if depth < _MAX_DEPTH:
+            from safety.policy.effects_code import code_effects  # few commands hold code
+
             yield from code_effects(inner, scene)
 
     scene = Scene(facts, parsed, again, code)
@@ -102,7 +104,7 @@ def _effects(parsed: Parsed, facts: CallFacts, depth: int) -> Iterator[Effect]:
             continue  # read with its client, which tells the database
         first = piece.text.strip().splitlines()[:1]
         label = f"{piece.language}: {first[0][:100] if first else ''}"
-        yield from labelled(_wrapped(code_effects(piece, scene), piece.via, _is_remote(piece.via), piece.cwd, scene), label)
+        yield from labelled(_wrapped(code(piece), piece.via, _is_remote(piece.via), piece.cwd, scene), label)
     if parsed.danger:
         yield Effect("unknown.run", f"a text that cannot be read, with the words {', '.join(parsed.danger[:5])}", "ask")
 
@@ -211,13 +213,13 @@ def _unknown_program(command: Command) -> Iterator[Effect]:
 
 
 # Variables that by custom name a program, and programs whose output is made to be evaluated by a shell.
-_WELL_KNOWN = re.compile(
+_WELL_KNOWN = Pattern(
     r"\$\{?(?:EDITOR|VISUAL|PAGER|BROWSER|SHELL|PYTHON\d?|PY|NODE|RUBY|CC|CXX|MAKE|CARGO|GO|PIP|NPM|GRADLE|MVN|JAVA|\w+_BIN|\w+_EXE)\}?"
 )
 _SET_UP = frozenset(
     "ssh-agent dircolors keychain direnv brew pyenv rbenv nodenv fnm mise opam conda mamba starship zoxide resize thefuck".split()
 )
-_SETS_UP = re.compile(r"\b(?:init|env|hook|shellenv|activate|completions?)\b")
+_SETS_UP = Pattern(r"\b(?:init|env|hook|shellenv|activate|completions?)\b")
 _GRAVE = frozenset("push reset clean delete destroy drop rm --force --hard ~ / /* .".split())
 
 

@@ -7,23 +7,31 @@ taken into account: text that is only printed calls nothing.
 from __future__ import annotations
 
 import ast
+import bisect
+import itertools
 import re
 import shlex
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from safety.policy import places
 from safety.policy.effects_windows import windows_effects
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, leak, removal, writing
-from safety.policy.shell import Code, Word
+from safety.policy.shell import Code, Word, danger_words
 from safety.policy.sql import sql_effects
 from safety.policy.values import Effect
 
 
 def code_effects(code: Code, scene: Scene) -> Iterator[Effect]:
-    """Every effect of a piece of code."""
+    """Every effect of a piece of code. One that is very long is only looked through for danger words."""
     language = code.language
+    code = replace(code, text=_SPACES.sub("\n", _BLANKS.sub(" ", code.text)) if language != "python" else code.text)
+    if len(code.text) > (_MAX_PYTHON if language == "python" else _MAX_CODE):
+        if words := tuple(danger_words(code.text)):
+            yield Effect("unknown.run", f"a long program with the words {', '.join(words[:5])}", "ask")
+        return
     if language == "python":
         yield from _python(code, scene)
     elif language in ("powershell", "cmd"):
@@ -42,6 +50,13 @@ def code_effects(code: Code, scene: Scene) -> Iterator[Effect]:
             yield from scene.again(found[1] or found[2] or found[3], code.cwd)
         for found in re.finditer(r"\bdelete\(\s*[\"']([^\"']+)[\"']|\(delete-(?:file|directory)\s+\"([^\"]+)\"", code.text):
             yield from removal(scene.target(Word(_home(found[1] or found[2], scene)), code.cwd), scene)
+
+
+_MAX_PYTHON = 30_000
+_MAX_CODE = 10_000
+_MAX_CALLS = 40
+_BLANKS = Pattern(r"[ \t\f\v]{2,}")
+_SPACES = Pattern(r"\s*\n\s*")
 
 
 def _home(path: str, scene: Scene) -> str:
@@ -66,11 +81,11 @@ _STARTS = frozenset(
     "subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen asyncio.create_subprocess_exec"
     " plumbum.local sh.Command".split()
 )
-_EXECS = re.compile(r"os\.(?:exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?)")
+_EXECS = Pattern(r"os\.(?:exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?)")
 _MOVES = frozenset("shutil.move os.rename os.replace os.renames".split())
 _COPIES = frozenset("shutil.copy shutil.copy2 shutil.copyfile shutil.copytree".split())
-_FETCHES = re.compile(r"(?:urllib\.request|urllib2|requests|httpx|http\.client|urllib3?)\.\w*(?:urlopen|get|request|urlretrieve)")
-_POSTS = re.compile(
+_FETCHES = Pattern(r"(?:urllib\.request|urllib2|requests|httpx|http\.client|urllib3?)\.\w*(?:urlopen|get|request|urlretrieve)")
+_POSTS = Pattern(
     r"(?:requests|httpx|aiohttp)\.(?:\w+\.)?(?:post|put|patch)|urllib\.request\.(?:urlopen|Request)|socket\.\w+|smtplib\.\w+"
 )
 
@@ -587,51 +602,76 @@ _LANGUAGES = {
         comment=r"#[^\n]*",
     ),
 }
-_SOCKET = re.compile(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
-_OWN_SHELL = re.compile(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
-_PATTERN_LITERAL = re.compile(
+_SOCKET = Pattern(r"\b(?:socket|TCPSocket|fsockopen|net\.connect|net\.Socket|IO::Socket|inet_aton|TCPClient)\b")
+_OWN_SHELL = Pattern(r"(?:/bin/)?(?:ba|z|da|k)?sh -i|/bin/(?:ba|z|da|k)?sh\b|cmd\.exe")
+_PATTERN_LITERAL = Pattern(
     r"(?:\b(?:if|unless|and|or|split|grep|when|return)\b|=~|!~|^|[(,;{&|!])\s*/(?:[^/\\\n]|\\.)+/|\b[ms]\{[^}]*\}"
     r"|\bs/[^/\n]*/[^/\n]*/",
     re.MULTILINE,
 )
-_IN_STRINGS = re.compile(_STRING, re.DOTALL)
+_IN_STRINGS = Pattern(_STRING, re.DOTALL)
 
 
 def _by_names(code: Code, scene: Scene, language: _Language) -> Iterator[Effect]:
-    text = _uncommented(code.text, language)
-    cwd = code.cwd
-    strings = [(found.start(), found.end()) for pattern in (_IN_STRINGS, _PATTERN_LITERAL) for found in pattern.finditer(text)]
-
-    def real(at: int) -> bool:
-        return not any(begin < at < end - 1 for begin, end in strings)
-
-    for found in re.finditer(language.removes, text):
-        if real(found.start()):
-            for word in _arguments(text, found.end(), scene, language):
-                yield from removal(scene.target(word, cwd), scene)
-    for found in re.finditer(language.writes, text):
-        if real(found.start()):
-            for word in _arguments(text, found.end(), scene, language)[:1]:
-                if word.certain and not re.match(r"\s*,\s*['\"][ar]", text[found.end() + len(word.text) + 2 :]):
-                    yield from writing(scene.target(word, cwd), scene)
-    for found in re.finditer(language.reads, text):
-        if real(found.start()):
-            for word in _arguments(text, found.end(), scene, language)[:1]:
-                yield from leak(scene.target(word, cwd), scene)
-    for found in re.finditer(language.shells, text):
-        if real(found.start() or 0) or text[found.end() : found.end() + 1] == "`":
-            yield from _shell_text(text, found.end(), scene, language, cwd)
-    for found in re.finditer(language.starts, text):
-        if real(found.start()):
-            words = _all_strings(text[found.end() : found.end() + 2000].partition(")")[0])
-            if words:
-                yield from scene.again(shlex.join(words), cwd)
+    text, cwd = _uncommented(code.text, language), code.cwd
+    outside = _Outside(text)
+    for at in outside.ends(language.removes):
+        for word in _arguments(text, at, scene, language):
+            yield from removal(scene.target(word, cwd), scene)
+    for at in outside.ends(language.writes):
+        for word in _arguments(text, at, scene, language)[:1]:
+            if word.certain and not re.match(r"\s*,\s*['\"][ar]", text[at + len(word.text) + 2 : at + len(word.text) + 12]):
+                yield from writing(scene.target(word, cwd), scene)
+    for at in outside.ends(language.reads):
+        for word in _arguments(text, at, scene, language)[:1]:
+            yield from leak(scene.target(word, cwd), scene)
+    for at in outside.ends(language.shells):
+        yield from _shell_text(text, at, scene, cwd)
+    for at in outside.ends(language.starts):
+        words = _all_strings(text[at : at + 2000].partition(")")[0])
+        if words:
+            yield from scene.again(shlex.join(words), cwd)
+    if outside.more:
+        yield Effect("unknown.run", "a program with more calls than are looked at", "ask")
     if _SOCKET.search(text) and _OWN_SHELL.search(text):
         yield Effect("network.shell", "whoever listens there", "deny")
-    if re.search(language.fetch_and_run, text, re.DOTALL):
-        yield Effect("network.run", "code fetched from the network", "ask")
-    for found in re.finditer(r"\b(?:execute|query|exec|run|raw)\s*\(\s*" + _STRING, text):
+    if re.search(language.fetch_and_run, text):
+        yield from _fetched()
+    for found in itertools.islice(re.finditer(r"\b(?:execute|query|exec|run|raw)\s*\(\s*" + _STRING, text), _MAX_CALLS):
         yield from sql_effects(_string(found))
+
+
+def _fetched() -> Iterator[Effect]:
+    yield Effect("network.run", "code fetched from the network", "ask")
+
+
+class _Outside:
+    """Where calls stand outside of strings and pattern literals. ``more``: there were too many of one sort."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        spans = sorted(
+            (found.start(), found.end()) for pattern in (_IN_STRINGS, _PATTERN_LITERAL) for found in pattern.finditer(text)
+        )
+        self._begins = [begin for begin, _ in spans]
+        self._ends = list(itertools.accumulate((end for _, end in spans), max))
+        self.more = False
+
+    def ends(self, pattern: str) -> Iterator[int]:
+        """Where the arguments of the calls that a pattern names begin."""
+        count = 0
+        for found in re.finditer(pattern, self._text):
+            if self._within(found.start()) and self._text[found.end() : found.end() + 1] != "`":
+                continue
+            count += 1
+            if count > _MAX_CALLS:
+                self.more = True
+                return
+            yield found.end()
+
+    def _within(self, at: int) -> bool:
+        last = bisect.bisect_left(self._begins, at) - 1
+        return last >= 0 and at < self._ends[last] - 1
 
 
 def _uncommented(text: str, language: _Language) -> str:
@@ -677,7 +717,7 @@ def _arguments(text: str, at: int, scene: Scene, language: _Language) -> list[Wo
     return [Word("a path that the program works out", False)]
 
 
-def _shell_text(text: str, at: int, scene: Scene, language: _Language, cwd: str | None) -> Iterator[Effect]:
+def _shell_text(text: str, at: int, scene: Scene, cwd: str | None) -> Iterator[Effect]:
     rest = text[at : at + 4000]
     found = re.match(_STRING, rest, re.DOTALL)
     if found is None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from safety.policy import places
 from safety.policy.operands import Given, Spec, read, spec
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, leak, names_secret, removal, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
@@ -57,7 +58,7 @@ def _targets(words: Iterable[Word], command: Command, scene: Scene) -> Iterator[
 def _removed(words: list[Word], command: Command, scene: Scene, *, deep: bool) -> Iterator[Effect]:
     """Removal of what words name, of what comes through a pipe (xargs, parallel) and of what find hands over."""
     fresh = "trap" in command.via and any(other.name == "mktemp" for other in scene.parsed.commands)
-    for word in words:
+    for word in dict.fromkeys(words):
         if _found_by_find(word, command):
             yield from _walked(scene, command, "lost")
         elif word.certain or not fresh:  # a trap is set before the temporary folder is made that it removes
@@ -760,7 +761,7 @@ def _diff(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
         yield from _shows(given.operands, command, scene)
 
 
-_SECRET_VARIABLE = re.compile(r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_\w*)?")
+_SECRET_VARIABLE = Pattern(r"\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_\w*)?")
 
 
 @_program("printenv", "0")

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 from safety.policy import places
 from safety.policy.operands import Given, Spec, read, spec
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, secret_path, writing
 from safety.policy.shell import Command, GitCommand, Word, git_words
 from safety.policy.values import Effect, Question
 
-_PROTECTED = re.compile(
+_PROTECTED = Pattern(
     r"(?:refs/heads/)?(?:main|master|trunk|develop|development|dev|prod|production|staging|stable|default|release(?:[/-].*)?"
     r"|HEAD)"
 )
-_OWN_REF = re.compile(r"refs/(?:git-)?safety(?:/.*)?")
+_OWN_REF = Pattern(r"refs/(?:git-)?safety(?:/.*)?")
 
 
 @dataclass(frozen=True)
@@ -767,14 +768,14 @@ def _remote(call: Call) -> Iterator[Effect]:
 
 _READS_CONFIG = ("get", "get-all", "get-regexp", "get-urlmatch", "list", "l", "get-color", "get-colorbool", "name-only")
 _GATE_KEYS = ("core.hookspath", "init.templatedir")
-_COMMAND_KEYS = re.compile(
+_COMMAND_KEYS = Pattern(
     r"core\.(?:fsmonitor|sshcommand|pager|editor|askpass|alternaterefscommand|gitproxy)|sequence\.editor|gpg\.(?:\w+\.)?program"
     r"|credential\.(?:.+\.)?helper|diff\.external|(?:diff|difftool|mergetool|filter|merge|browser|man|pager)\..*"
     r"(?:command|textconv|cmd|clean|smudge|process|driver|path)|pager\..*|uploadpack\.packobjectshook|alias\..*"
     r"|interactive\.difffilter"
     r"|remote\..*\.(?:uploadpack|receivepack|vcs)|sendemail\..*cmd|trailer\..*(?:command|cmd)|web\.browser|receive\.proc.*"
 )
-_REDIRECT_KEYS = re.compile(r"url\..*\.(?:insteadof|pushinsteadof)|remote\..*\.(?:url|pushurl|proxy)|http\.proxy|core\.gitproxy")
+_REDIRECT_KEYS = Pattern(r"url\..*\.(?:insteadof|pushinsteadof)|remote\..*\.(?:url|pushurl|proxy)|http\.proxy|core\.gitproxy")
 
 
 @_verb(

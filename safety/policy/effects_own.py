@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from safety.policy.patterns import Pattern
 from safety.policy.shell import Command
 from safety.policy.values import Effect
 
 #: What only a person may say: it opens a door, or takes away what the store holds.
 _PERSONS_VERBS = frozenset("allow trust untrust purge uninstall disable off remove redact".split())
-_OWN_VARIABLE = re.compile(r"GIT_SAFETY_(?!SESSION$)\w+")
+_OWN_VARIABLE = Pattern(r"GIT_SAFETY_(?!SESSION$)\w+")
 _GATE_VARIABLES: dict[str, str] = {
     "SKIP": r".+",
     "HUSKY": r"0",

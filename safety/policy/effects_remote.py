@@ -10,20 +10,19 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, leak, names_secret, secret_path, writing
 from safety.policy.shell import Command, Word
 from safety.policy.sql import sql_effects
 from safety.policy.values import Action, Effect
 
-_LOCAL_HOST = re.compile(
+_LOCAL_HOST = Pattern(
     r"(?:[a-z+]+://)?(?:[^/@\s]*@)?(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\]|[\w.-]+\.(?:local|localhost"
     r"|test))(?::\d+)?(?:[/?].*)?",
     re.I,
 )
-_STORE_PORT = re.compile(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
-_DRY = re.compile(
-    r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version"
-)
+_STORE_PORT = Pattern(r":(?:9200|9300|8086|5984|6333|8983|7474|8529|2379|8500|8200)\b")
+_DRY = Pattern(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version")
 
 
 def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -43,15 +42,17 @@ def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
         return
     if name in _NAMED:
         yield from _NAMED[name](command, words, scene)
+    text = " ".join(_verbs(words))[:2000]
     for pattern, weight, kind in _TOOLS.get(name, ()):
-        if re.search(pattern, " ".join(_verbs(words))):
-            yield Effect(kind, f"{name} {' '.join(_verbs(words)[:6])}", weight, instead=_INSTEAD.get(name, ""))
+        if re.search(pattern, text):
+            if weight != "allow":  # a row that lets pass ends the search
+                yield Effect(kind, f"{name} {' '.join(_verbs(words)[:6])}", weight, instead=_INSTEAD.get(name, ""))
             return
 
 
 def _verbs(words: list[str]) -> list[str]:
-    """The words without quoted sentences: what a person wrote as text is no verb."""
-    return [word for word in words if " " not in word or word.startswith("-")]
+    """The words without quoted sentences: what a person wrote as text is no verb. Of very many words the first ones tell."""
+    return [word for word in words[:100] if " " not in word or word.startswith("-")]
 
 
 # ---- tables: what of a tool destroys something -----------------------------------------------------------------------------------
@@ -459,15 +460,15 @@ def _sql_client(command: Command, scene: Scene) -> Iterator[Effect]:
                     question=written.question,
                     instead=effect.instead,
                 )
-        for shell in re.findall(r"^\s*(?:\\!|\.shell|\.system)\s+(.+)$", text.text, re.M):
+        for shell in re.findall(r"^[ \t]*(?:\\!|\.shell|\.system)[ \t]+(.+)$", text.text, re.M):
             yield from scene.again(shell, command.cwd)
 
 
-_REDIS = re.compile(
+_REDIS = Pattern(
     r"(?i)\b(?:flushall|flushdb|swapdb|shutdown|debug segfault|config set|script flush|function flush|cluster reset"
     r"|replicaof|slaveof)\b"
 )
-_MONGO = re.compile(
+_MONGO = Pattern(
     r"\.(?:dropDatabase|dropIndexes|drop|deleteMany|deleteOne|remove|findOneAndDelete|renameCollection|dropUser|dropAllUsers"
     r"|bulkWrite)\s*\("
 )
@@ -542,7 +543,7 @@ def _ansible(command: Command, words: list[str], scene: Scene) -> Iterator[Effec
         yield Effect(_D, f"on other machines: {module} {text}", "ask")
 
 
-_DELETES_ALL = re.compile(
+_DELETES_ALL = Pattern(
     r"\.(?:delete_all|destroy_all|delete\(\)|drop_table|truncate|flush)|drop_all\(|->(?:delete|truncate|forceDelete)\("
     r"|::truncate\("
 )
@@ -559,7 +560,7 @@ def _framework_code(command: Command, words: list[str], scene: Scene) -> Iterato
 def _sql_in(command: Command, words: list[str], scene: Scene) -> Iterator[Effect]:
     """Tools of clouds that carry SQL to a database: ``bq query``, ``heroku pg:psql -c``."""
     if {"query", "pg:psql", "psql", "sql", "execute"} & set(words):
-        for text in [*words, command.stdin or ""]:
+        for text in [*words[:50], command.stdin or ""]:
             yield from sql_effects(text)
 
 
@@ -631,7 +632,7 @@ def _curl(command: Command, scene: Scene) -> Iterator[Effect]:
     if given.values("data", "data-raw", "data-binary", "json") and _STORE_PORT.search(host) and "_delete_by_query" in host:
         yield Effect("remote.delete", host, "ask")
     for text in given.values("data", "data-raw", "data-binary", "json"):
-        if re.search(r"\bmutation\b[^}]*\b(?:delete|remove|destroy|purge)", text.text, re.I):
+        if "mutation" in text.text and re.search(r"(?i)\b(?:delete|remove|destroy|purge)", text.text):
             yield Effect("remote.delete", host, "ask")
     for name, value in given.options:
         if value is None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from safety.policy.patterns import Pattern
 from safety.policy.scene import Scene, Target, removal
 from safety.policy.shell import Code, Word
 from safety.policy.values import Action, Effect
 
 _POSITION = r"(?:^|[;|&{(\n]|\bthen\b|\bdo\b)\s*(?:&\s*)?"
-_QUOTED = re.compile(r"@'.*?'@|@\".*?\"@", re.DOTALL)
-_COMMENT = re.compile(r"<#.*?#>|(?:^|(?<=\s))#[^\n]*|^\s*(?:rem\b|::)[^\n]*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+_QUOTED = Pattern(r"@'.*?'@|@\".*?\"@", re.DOTALL)
+_COMMENT = Pattern(r"<#.*?#>|(?:^|(?<=\s))#[^\n]*|^\s*(?:rem\b|::)[^\n]*", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 _POWERSHELL: tuple[tuple[str, str, Action], ...] = (
     (
@@ -63,12 +64,9 @@ _CMD: tuple[tuple[str, str, Action], ...] = (
     ),
     (r"taskkill\s+.*?/im\s+\*", "process.kill", "ask"),
 )
-_DOWNLOADS = re.compile(
-    r"(?:iex|Invoke-Expression)\b.*?(?:iwr|irm|curl|wget|Invoke-WebRequest|Invoke-RestMethod|DownloadString)"
-    r"|(?:iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString).*?\|\s*(?:iex|Invoke-Expression)",
-    re.IGNORECASE | re.DOTALL,
-)
-_ROOTS = re.compile(
+_RUNS_TEXT = Pattern(r"(?:^|[;|&{(\n\s])(?:iex|Invoke-Expression)\b", re.IGNORECASE)
+_FETCHES = Pattern(r"\b(?:iwr|irm|Invoke-WebRequest|Invoke-RestMethod|DownloadString|DownloadData|curl|wget)\b", re.IGNORECASE)
+_ROOTS = Pattern(
     r"(?i)[\"']?(?:[a-z]:[\\/]?(?:\*|windows\b.*|users[\\/]?\*?|program files.*)?|\\|\$env:(?:userprofile|systemroot"
     r"|homepath)\\?\*?|~\\?/?\*?|\$HOME\\?/?\*?|%userprofile%\\?\*?|%systemroot%.*)[\"']?"
 )
@@ -87,7 +85,7 @@ def windows_effects(code: Code, scene: Scene) -> Iterator[Effect]:
                 yield Effect(kind, (found["name"] + rest).strip()[:100], weight)
             else:
                 yield from _removed(rest, code, scene)
-    if _DOWNLOADS.search(text):
+    if _RUNS_TEXT.search(text) and _FETCHES.search(text):
         yield Effect("network.run", "code fetched from the network", "ask", instead="fetch it into a file, read it, then run it")
     for inner in re.finditer(_POSITION + r"(git(?:\.exe)?\s[^\n;|]+)", text):
         if "$" not in inner[1]:

@@ -25,11 +25,7 @@ def _ssh(shell: Shell, name: str, call: Call) -> Output | None:
     at = command_at(words, "BbcDEeFIiJLlmOoPpQRSWw")
     for option, value in read_options(words[1:at], "BbcDEeFIiJLlmOoPpQRSWw").given:
         if option == "-o" and value:
-<<<<<<< HEAD
-            key, text = (*re.split(r"[ =]", value.text, maxsplit=1), "")[:2]
-=======
             key, _, text = re.sub(r"^(\w+)\s+", r"\1=", value.text).partition("=")
->>>>>>> 05d05e2318019005506454f0fc03e163225a2b18
             if key.lower() in ("proxycommand", "localcommand", "knownhostscommand"):
                 shell.payload(f"ssh -o {key}", Word(text.strip()), call)
     host, rest = words[at : at + 1], words[at + 1 :]

@@ -6,6 +6,7 @@ import fnmatch
 import posixpath
 import re
 
+from safety.policy.patterns import Pattern
 from safety.policy.values import CallFacts
 
 #: Folders and files that a tool makes again from what is kept. Ignored by git, their loss is no loss.
@@ -18,7 +19,7 @@ _MADE_AGAIN = frozenset(
     .docusaurus .expo .tmp wheelhouse pip-wheel-metadata .bundle bazel-bin bazel-out bazel-testlogs .import
     .scannerwork test-results playwright-report junit.xml coverage.xml lcov.info .stylelintcache .tsbuildinfo""".split()
 )
-_MADE_AGAIN_PATTERNS = re.compile(
+_MADE_AGAIN_PATTERNS = Pattern(
     r".*\.(?:pyc|pyo|o|obj|class|log|tmp|temp|cache|swp|swo|egg-info|dist-info|tsbuildinfo|gcda|gcno|lo|la|d|pid|out|prof"
     r"|coverage)"
     r"|.*\.log\.\d+|npm-debug\.log.*|yarn-error\.log.*|\.coverage\..*|cmake-build-.*|.*~"
@@ -33,7 +34,7 @@ def made_again(path: str, root: str = "") -> bool:
     return any(part in _MADE_AGAIN or _MADE_AGAIN_PATTERNS.fullmatch(part) for part in below.split("/") if part)
 
 
-_SECRET_NAMES = re.compile(
+_SECRET_NAMES = Pattern(
     r"\.env(?:\..+)?|.+\.env|\.envrc|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.pypirc|\.npmrc"
     r"|\.dockercfg|\.s3cfg|\.boto"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfvars|tfstate)"
@@ -42,7 +43,7 @@ _SECRET_NAMES = re.compile(
     r"|terraform\.tfstate.*"
     r"|application_default_credentials\.json|access_tokens\.db|\.terraformrc|auth\.json|hosts\.yml|kubeconfig"
 )
-_NO_SECRET = re.compile(
+_NO_SECRET = Pattern(
     r".*(?:example|sample|template|dist|defaults?|test|ci|schema|pub|tpl|pub\.asc)|.*\.(?:d\.ts|md|py|js|ts|go|rs)", re.I
 )
 _SECRET_FOLDERS = (
@@ -78,7 +79,7 @@ _SECRET_FOLDERS = (
     ".electrum",
     ".ethereum",
 )
-_PUBLIC_IN_SECRET_FOLDERS = re.compile(r".*\.pub|known_hosts.*|config|authorized_keys")
+_PUBLIC_IN_SECRET_FOLDERS = Pattern(r".*\.pub|known_hosts.*|config|authorized_keys")
 _SYSTEM_SECRETS = (
     "/etc/shadow",
     "/etc/gshadow",
@@ -88,10 +89,10 @@ _SYSTEM_SECRETS = (
     "/run/secrets",
     "/var/run/secrets",
 )
-_PROCESS_ENVIRONMENT = re.compile(r"/proc/(?:self|\d+|\*)/(?:environ|mem|cmdline)")
+_PROCESS_ENVIRONMENT = Pattern(r"/proc/(?:self|\d+|\*)/(?:environ|mem|cmdline)")
 
 #: What a login, a shell or a timer starts.
-_STARTUP = re.compile(
+_STARTUP = Pattern(
     r"\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc"
     r"|tcshrc|inputrc"
     r"|xinitrc|xprofile|xsession|pythonrc|gitconfig|vimrc|emacs|tmux\.conf|screenrc|pam_environment|pythonstartup|condarc"
@@ -99,13 +100,11 @@ _STARTUP = re.compile(
     r"|\.config/(?:fish|git|systemd|autostart|environment\.d|nvim|pip)(?:/.*)?|\.ssh/(?:authorized_keys2?|config|rc)"
     r"|Library/Launch(?:Agents|Daemons)/.*|\.git-templates?/.*|\.local/bin/.*|bin/.*"
 )
-_DEVICE = re.compile(
+_DEVICE = Pattern(
     r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md\d|loop\d|mem\b|kmem|port\b|zd|ram\d|sr\d|nbd|block/|by-)"
 )
-_SINKS = re.compile(
-    r"/dev/(?:null|zero|full|random|urandom|std(?:in|out|err)|tty\d*|ptmx|pts/.*|fd/.*|console)|/proc/self/fd/.*|-"
-)
-_SOCKETS = re.compile(r"/dev/(?:tcp|udp)/.*")
+_SINKS = Pattern(r"/dev/(?:null|zero|full|random|urandom|std(?:in|out|err)|tty\d*|ptmx|pts/.*|fd/.*|console)|/proc/self/fd/.*|-")
+_SOCKETS = Pattern(r"/dev/(?:tcp|udp)/.*")
 _SYSTEM = tuple(
     """/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /opt /proc /root /run /sbin /srv /sys /usr /var /System /Library
     /Applications /private /Volumes /nix /snap /mnt /media /cores""".split()

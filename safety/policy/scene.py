@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from safety.policy import places
+from safety.policy.patterns import Pattern
 from safety.policy.shell import Code, Command, Parsed, Word
 from safety.policy.values import Action, CallFacts, Effect, Question
 
@@ -251,7 +251,7 @@ def leak(target: Target, scene: Scene, *, sent: bool = False) -> Iterator[Effect
         yield Effect("secret.leak", path, "deny" if sent or (away and not path.startswith("/etc")) else "ask")
 
 
-_SECRET_VARIABLE = re.compile(
+_SECRET_VARIABLE = Pattern(
     r"(?<!\\)\$\{?(?!#)(?:\w*_)?(?:SECRET|TOKEN|PASSWORD|PASSWD|PASS|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIALS?"
     r"|SECRETS)(?:_(?!FILE|PATH|URL|NAME|ID\b)\w*)?"
     r"(?:\}|(?![\w:]))"

@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from safety.policy.patterns import Pattern
 from safety.policy.values import Effect
 
-_QUIET = re.compile(
-    r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|^\s*#[^\n]*",
+_QUIET = Pattern(
+    r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|^[ \t]*#[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-_GRAVE = re.compile(r"drop\s+(?:database|schema|table|keyspace|tablespace|owned|user|role|collection|catalog)\b|truncate\b", re.I)
-_DROP = re.compile(
+_GRAVE = Pattern(r"drop\s+(?:database|schema|table|keyspace|tablespace|owned|user|role|collection|catalog)\b|truncate\b", re.I)
+_DROP = Pattern(
     r"drop\s+\w+|alter\s+table\s+.*\bdrop\s+(?:column\s+|partition\s+|constraint\s+)?\S+|alter\s+(?:database|schema)\s+.*\brename\b"
     r"|merge\s+.*\bdelete\b|replace\s+into\b.*\bselect\b|revoke\s|shutdown\b|kill\s|detach\s+(?:table|database)|purge\s|reset\s+master"
     r"|vacuum\s+full\b.*(?!)",
     re.I | re.DOTALL,
 )
-_DELETE = re.compile(r"(?:with\b.*\)\s*)?delete\s+(?:from\b|\w+\s+from\b|low_priority|quick)", re.I | re.DOTALL)
-_UPDATE = re.compile(r"(?:with\b.*\)\s*)?update\s+(?:only\s+)?[\w.\"`\[\]]+.*?\bset\b", re.I | re.DOTALL)
-_WHERE = re.compile(r"\bwhere\b(?!\s*(?:1\s*=\s*1|true)\b)|\blimit\s+\d|\bcurrent\s+of\b", re.I)
-_TEMPORARY = re.compile(r"drop\s+(?:temporary|temp)\b|#\w+", re.I)
+_DELETE = Pattern(r"(?:with\b.*\)\s*)?delete\s+(?:from\b|\w+\s+from\b|low_priority|quick)", re.I | re.DOTALL)
+_UPDATE = Pattern(r"(?:with\b.*\)\s*)?update\s+(?:only\s+)?[\w.\"`\[\]]+.*?\bset\b", re.I | re.DOTALL)
+_WHERE = Pattern(r"\bwhere\b(?!\s*(?:1\s*=\s*1|true)\b)|\blimit\s+\d|\bcurrent\s+of\b", re.I)
+_TEMPORARY = Pattern(r"drop\s+(?:temporary|temp)\b|#\w+", re.I)
 
 
 def sql_effects(text: str, client: str = "") -> Iterator[Effect]:

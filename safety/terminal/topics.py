@@ -94,6 +94,7 @@ store.max_mib 2048, .min_free_percent 5, .keep_days 30
 store.keep_operations 2000   the newest so many do not go for their age, only for room
 fail_closed false            true: nothing runs that could not be recorded first
 run.quiet_s 10, watch.enabled auto
+guard.enabled true           .rules: {"action": "allow|ask|deny", "command": ..., "path": ..., "effect": ...}
 gate.enabled auto            on, off; .backend auto, .command, .timeout_s 120, .max_attempts 3, .preexisting warn,
                              .skip, .allow_partial false, .max_message_chars 6000
 autocommit.enabled false     .trailer assisted-by, .protected_branches warn, .detached notice, .sign user,

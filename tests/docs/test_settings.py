@@ -68,6 +68,12 @@ def _tries(row: Row) -> list[tuple[Any, Any, bool]]:
         return [(["a"], ["a", "b"], True), (["a", "b"], ["a"], False)]
     if row.project == "take away":
         return [(["a", "b"], ["a"], True), (["a"], ["a", "b"], False)]
+    if row.project == "add stricter":
+        mine, more, lax = ({"action": action, "command": "make"} for action in ("ask", "deny", "allow"))
+        return [
+            ([mine], [more], False),
+            ([mine], [lax], False),
+        ]  # what is added stands beside the user's: see the guard's own tests
     if row.project == "any":
         return [(["a"], ["b"], True)]
     if row.project.startswith("only"):

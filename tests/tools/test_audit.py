@@ -27,7 +27,7 @@ def lines(repo: RepoBuilder) -> list[dict[str, Any]]:
 
 
 def test_one_line_a_moment_and_no_values(repo: RepoBuilder) -> None:
-    """A turn with one call: four lines in order, with ids, digest, status, who was called and how long; not one word of the prompt,
+    """A turn with one call: five lines in order, with ids, digest, status, who was called and how long; not one word of the prompt,
     the input, the result or the error."""
     repo.hook("turn.pre", prompt=f"log in with {SECRET}")
     call = {"call_id": "c1", "tool": "shell", "input": {"command": f"login {SECRET}"}}
@@ -36,13 +36,13 @@ def test_one_line_a_moment_and_no_values(repo: RepoBuilder) -> None:
     repo.hook("turn.post")
     found = lines(repo)
 
-    assert [line["event"] for line in found] == ["turn.pre", "tool.execute.pre", "tool.execute.post", "turn.post"]
+    assert [line["event"] for line in found] == ["turn.pre", "tool.execute.pre", "tool.confirm", "tool.execute.post", "turn.post"]
     assert SECRET not in (opened(repo).place.state / AUDIT_LOG).read_text()
-    pre, post = found[1], found[2]
+    pre, post = found[1], found[3]
     assert (pre["call"], pre["tool"], pre["digest"], pre["decision"]) == ("c1", "shell", digest(call["input"]), "allow")
     assert post["status"] == "error" and pre["session"] == repo.session and pre["time_ms"] > 1_600_000_000_000
     assert [name for name, _, _ in found[0]["called"]] == ["precommit.turn_pre", "auto_snapshots.turn", "agents_md_inject.turn"]
-    assert [name for name, _, _ in found[3]["called"]] == ["auto_snapshots.settle", "precommit.turn_post", "autocommit.turn_post"]
+    assert [name for name, _, _ in found[4]["called"]] == ["auto_snapshots.settle", "precommit.turn_post", "autocommit.turn_post"]
     assert all(result == "ok" and ms >= 0 for line in found for _, result, ms in line["called"])
 
 
@@ -113,7 +113,7 @@ def test_a_log_that_cannot_be_written_fails_no_call(repo: RepoBuilder, fault: st
     assert session.turn_end() is None
     notices = session.take_notices()
     assert all("audit_log" in text for text in notices)
-    assert len({text.partition(":")[2] for text in notices}) == len(notices) == (0 if fault == "half a line" else 4)
+    assert len({text.partition(":")[2] for text in notices}) == len(notices) == (0 if fault == "half a line" else 5)
     session.turn_start("y")
     session.turn_end()
     assert not session.take_notices()  # once in a conversation

@@ -60,7 +60,7 @@ def test_a_call_from_beginning_to_end(repo: RepoBuilder, session: Session) -> No
     use = tool.use()
     assert use.execute(session) == "written"
 
-    assert events(session)[-2:] == ["tool.execute.pre", "tool.execute.post"]
+    assert events(session)[-3:] == ["tool.execute.pre", "tool.confirm", "tool.execute.post"]
     assert tool.current == [(use, session)] and (current_tool_use(), current_session()) == (None, None)
     assert session.finished_calls()["c1"].result == "written"
     end_and_undo(repo, session)

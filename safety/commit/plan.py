@@ -79,8 +79,7 @@ def _plan(git: Git, request: Request, state: State, objects: Objects, plan: Comm
     findings = tuple(_findings(objects, request.scanner, delta.changes)) if request.scanner is not None else ()
     if findings:
         places = [f"{shown_path(one.path)}:{one.line}" if one.line else shown_path(one.path) for one in findings]
-        named = ", ".join(f"{place} ({one.rule})" for place, one in zip(places, findings, strict=True) if place)
-        said = f"{'this looks' if len(findings) == 1 else 'these look'} like a secret: {named}"
+        said = ", ".join(f"{place} looks like a secret ({one.rule})" for place, one in zip(places, findings, strict=True))
         return replace(_refused(plan, Refusal("secrets", said, findings[0].hint)), secrets=findings)
     stat, diff = _shown(objects, delta.changes)
     return replace(_with_branch(plan, state, request.settings), diff_stat=stat, diff=diff)

@@ -295,6 +295,7 @@ _TOOLS["heroku"] = _rows(
     (r"^config(?: |$)(?!:)|^config:get ", "ask", "secret.leak"),
 )
 _TOOLS["railway"] = _rows((r"^(?:down|delete|unlink|environment delete|volume delete)(?: |$)", "ask", _D))
+_TOOLS["fly"] = _TOOLS["flyctl"] = (*_rows((r"(?:^| )scale (?:count )?(?:\S+=)?0(?: |$)", "ask", _D)), *_GENERIC)
 _TOOLS["vault"] = _rows(
     (
         r"(?:^| )(?:delete|destroy|purge|metadata delete|secrets disable|auth disable|lease revoke|token"

@@ -12,9 +12,10 @@ from dataclasses import replace
 from safety.policy import effects_shows, effects_system, places  # noqa: F401 - they put their programs into the table
 from safety.policy.effects_files import redirect_effects
 from safety.policy.effects_git import git_effects
+from safety.policy.effects_network import fed_by_network, network_effects, runs_download
 from safety.policy.effects_own import own_effects
 from safety.policy.effects_payloads import payload_effects, unknown_program
-from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
+from safety.policy.effects_remote import remote_effects, sql_client
 from safety.policy.effects_system import mkfs
 from safety.policy.programs import program_effects
 from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
@@ -134,6 +135,7 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
     elif name:
         yield from payload_effects(command, scene)
         yield from program_effects(command, scene)
+        yield from network_effects(command, scene)
         yield from remote_effects(command, scene)
     elif command.words and not command.runs_download:
         yield from unknown_program(command)

@@ -204,8 +204,8 @@ def place_of(path: str, facts: CallFacts) -> str:
     ``sink``: writes to it go nowhere. ``socket``, ``device``. ``own``: the guard's. ``root``: ``/`` or a folder that holds the system
     or all homes. ``temp-all``: a folder for temporary files, ``temp``: below one, or a cache. ``home``: the whole home. ``above``: a
     folder that the workspace lies in. ``workspace``: all of it. ``git``: the git directory, ``git-part``: something in it. ``inside``:
-    below the workspace. ``secret``: credentials outside the workspace. ``startup``: what a login or a shell runs. ``system``. ``outside``: anything
-    else.
+    below the workspace. ``secret``: credentials outside the workspace. ``startup``: what a login or a shell runs. ``system``.
+    ``outside``: anything else.
     """
     if _SINKS.fullmatch(path):
         return "sink"

@@ -26,7 +26,6 @@ MAX_PAYLOADS = 8  # strings run as shell text within one another
 
 _PLACE = re.compile(rb"w(\d+)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
-_SPECIAL = frozenset("? $ ! - _ # 0 RANDOM SECONDS LINENO UID PPID BASHPID".split())
 
 
 class Shell:

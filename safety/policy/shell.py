@@ -7,6 +7,7 @@ Nothing is executed and nothing outside the text is looked at. ``parse`` never r
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,7 +56,7 @@ def parse(
     shell.base = {"HOME": home or variables.get("HOME", ""), "TOP": top}
     try:
         shell.run_text(text)
-        for trapped, word in run.traps[:MAX_TRAPS]:
+        for trapped, word in itertools.islice(run.traps, MAX_TRAPS):  # one may set another
             trapped.via = (*trapped.via, "trap")
             trapped.run_text(word.text)
     except Exhausted:

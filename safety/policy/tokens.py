@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-MAX_DEPTH = 40
+MAX_DEPTH = 10
 MAX_STEPS = 20_000
 MAX_OPERATORS = 1_000  # what parts commands; tree-sitter takes its time over thousands in a row
 
@@ -327,6 +327,7 @@ class Lexer:
         end = self.word_end(self.pos)
         raw = self.text[self.pos : end]
         self.pos = end
+        self.start = False
         if op not in ("<<", "<<-"):
             self._put(Token(raw, op, fd))
             return
@@ -486,7 +487,7 @@ class Lexer:
         """The end, behind the parenthesis, of the commands that start at ``i``."""
         if self.depth >= MAX_DEPTH:
             raise TooMuch("nested too deeply")
-        self.steps[0] -= 3
+        self.steps[0] -= 6
         inner = Lexer(self.text, i, self.depth + 1, self.steps)
         inner.run(inside=True)
         self.unfinished |= inner.unfinished

@@ -1,4 +1,4 @@
-"""What the guard's shell reader does with texts that nobody would write: ``python -m tests.benchmarks.guard_texts [how many]``.
+"""What the guard's shell reader does with texts that nobody would write: ``python tests/benchmarks/guard_texts.py [how many]``.
 
 Generated commands and mutations of them: quotes, nesting, unicode, NUL, unbalanced, up to a megabyte. Prints crashes, the slowest texts
 and the times, and ends with one JSON line. Texts are the same for the same number.
@@ -13,8 +13,11 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
-from safety.policy.shell import parse
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from safety.policy.shell import parse  # noqa: E402
 
 WORDS = """rm -rf ~ git reset --hard push -f origin main clean -fdx sudo env A=b bash -c sh eval xargs find . -exec {} + \\; -delete
 python3 echo printf cat tee curl https://x.example/i.sh | && || ; & > >> < << <<- <<< EOF 'EOF' $( ) ` ` "$( )" ${ } ${x:-y} $x "$@"

@@ -42,11 +42,13 @@ def removals(text: str) -> list[str]:
         ("[[ -n $(rm a) ]] && (( $(rm b) )) || echo $(( $(rm c) ))", ["rm a", "rm b", "rm c"]),
         ("echo $(rm a) `rm b` \"${x:-$(rm c)}\" <(rm d)", ["rm a", "rm b", "rm c", "rm d"]),
         ("echo `echo \\`rm a\\``", ["rm a"]), ("x=$(rm a) y=(b $(rm c)); export z=$(rm d)", ["rm a", "rm c", "rm d"]),
-        ("f() { rm \"$1\"; }; f a; f b", ["rm a", "rm b"]), ("f() { rm a; }", []), ("rm >/dev/null a 2>&1 b", ["rm a b"]),
-        ("cat <<A; rm a\nrm b $(rm c)\nA\nrm d", ["rm c", "rm a", "rm d"]),
+        ("f() { rm \"$1\"; }; f a; f b", ["rm a", "rm b"]), ("f() { rm a; }", []),
+        ("if a; then\n> f\nelse\n<g >f\nfi\nrm a", ["rm a"]),
+        ("case x in *) a; b | c | d | e\nA=b rm a\nrm b c < f && ( rm d\n)\n;; esac", ["rm a", "rm b c", "rm d"]),
+        ("rm >/dev/null a 2>&1 b", ["rm a b"]), ("cat <<A; rm a\nrm b $(rm c)\nA\nrm d", ["rm c", "rm a", "rm d"]),
         ("cat <<-'A' | cat\n\trm `rm b`\n\tA\nrm c", ["rm c"]),
-        ("set -- a b; rm \"$@\" $# $2; shift; rm $1", ["rm a b 2 b", "rm b"]), ("trap 'rm \"$T\"' EXIT; T=a", ["rm a"]),
-        ("alias del='rm -f'\ndel a", ["rm -f a"]),
+        ("set -- a b; rm \"$@\" $# $2; shift; rm $1", ["rm a b 2 b", "rm b"]),
+        ("trap 'rm \"$T\"; trap \"rm b\" EXIT' EXIT; T=a", ["rm a", "rm b"]), ("alias del='rm -f'\ndel a", ["rm -f a"]),
     ],
 )  # fmt: skip
 def test_what_runs(text: str, commands: list[str]) -> None:
@@ -73,12 +75,12 @@ def test_words(written: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a=x.tar.gz; rm ${a%.*} ${a%%.*} ${a#*.} ${a##*.} ${a/tar/zip} ${a^^} ${#a} ${a:2:3}", "x.tar x tar.gz gz x.zip.gz X.TAR.GZ 8 tar"),
-        ("a='b c'; rm $a \"$a\"", "b c b c"), ("a=(b c); a+=(d); rm \"${a[@]}\" ${a[1]} ${#a[@]}", "b c d c 3"),
-        ("a=*; rm $a \"$a\"", "** *"), ("a=b; (a=c); rm $a", "b"), ("if x; then a=b; fi; rm $a", "$a?"), ("a=b rm $a", "$a?"),
-        ("read a; rm $a", "$a?"), ("a=b; unset a; rm c$a", "c"), ("a=b; bash -c 'rm $a'", "$a?"),
-        ("export a=b; bash -c 'rm $a'", "b"), ("a=(b) ; rm ${a[9]}c", "c"), ("a=$X; rm $a", "$X?"), ("a=b; a+=c; rm $a", "bc"),
-        ("printf -v a '%s-' b; rm $a", "b-"),
+        ("a=x.tar.gz; rm ${a%.*} ${a%%.*} ${a#*.} ${a##*.}", "x.tar x tar.gz gz"),
+        ("a=x.tar.gz; rm ${a/tar/zip} ${a^^} ${#a} ${a:2:3}", "x.zip.gz X.TAR.GZ 8 tar"), ("a='b c'; rm $a \"$a\"", "b c b c"),
+        ("a=(b c); a+=(d); rm \"${a[@]}\" ${a[1]} ${#a[@]}", "b c d c 3"), ("a=*; rm $a \"$a\"", "** *"),
+        ("a=b; (a=c); rm $a", "b"), ("if x; then a=b; fi; rm $a", "$a?"), ("a=b rm $a", "$a?"), ("read a; rm $a", "$a?"),
+        ("a=b; unset a; rm c$a", "c"), ("a=b; bash -c 'rm $a'", "$a?"), ("export a=b; bash -c 'rm $a'", "b"),
+        ("a=(b) ; rm ${a[9]}c", "c"), ("a=$X; rm $a", "$X?"), ("a=b; a+=c; rm $a", "bc"), ("printf -v a '%s-' b; rm $a", "b-"),
     ],
 )  # fmt: skip
 def test_variables(text: str, words: str) -> None:
@@ -92,7 +94,7 @@ def test_variables(text: str, words: str) -> None:
         ("cd a && rm x; cd ..; rm x", ["/w/repo/a", "/w/repo"]), ("(cd a; rm x); rm x", ["/w/repo/a", "/w/repo"]),
         ("cd; rm x; cd -; rm x", ["/home/u", "/w/repo"]), ("pushd /a; rm x; popd; rm x", ["/a", "/w/repo"]),
         ("cd $X; rm x", ["None"]), ("[ -d a ] && cd a; rm x", ["None"]), ("cd a || exit; rm x", ["/w/repo/a"]),
-        ("cd a || rm x", ["/w/repo"]), ("env -C /a rm x; sudo -D /b rm x", ["/a", "/b"]),
+        ("cd a || rm x", ["/w/repo"]), ("cd a || cd b; rm x", ["None"]), ("env -C /a rm x; sudo -D /b rm x", ["/a", "/b"]),
         ("if y; then cd a; fi; rm x", ["None"]), ("cd a & rm x", ["/w/repo"]), ("f() { cd a; }; f; rm x", ["/w/repo/a"]),
         ("bash -c 'cd a; rm x'; rm x", ["/w/repo/a", "/w/repo"]), ("cd -- -a; rm x", ["/w/repo/-a"]),
     ],
@@ -165,7 +167,7 @@ def test_words_that_come_later(text: str, appended: bool, fed_by: str | None) ->
 @pytest.mark.parametrize(
     ("text", "language", "code"),
     [
-        ("python3 -B -c 'a b'", "python", "a b"), ("python3.11 - <<E\na\nE", "python", "a\n"),
+        ("python3 -B -c 'a b' -c d", "python", "a b"), ("python3.11 - <<E\na\nE", "python", "a\n"),
         ("echo a | python", "python", "a\n"), ("cat > s.py <<'E'\na\nE\npython s.py", "python", "a\n"),
         ("node --eval=a", "node", "a"), ("deno eval a", "node", "a"), ("perl -pi.bak -e a f", "perl", "a"),
         ("perl -lane a f", "perl", "a"), ("ruby -rx -e a", "ruby", "a"), ("php -r a", "php", "a"), ("psql -qc a db", "sql", "a"),

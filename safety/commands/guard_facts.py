@@ -280,12 +280,27 @@ def _clean(world: World, question: Question) -> Answer:
             continue
         if state == "ignored" and not {"x", "X"} & flags:
             continue
+        if state == "ignored" and path.endswith("/") and not _spec_reaches(path, below):
+            continue
         if state == "untracked" and ("X" in flags or (path.endswith("/") and "ff" not in flags)):
             continue
         if state == "untracked" and path.endswith("/") and not {"d"} & flags and not specs:
             continue
         things += _thing(world, state, path, sort)
     return Answer(nothing=not things, things=tuple(things[:MAX_THINGS]))
+
+
+def _spec_reaches(folder: str, specs: list[str]) -> bool:
+    """Whether a pathspec names a folder that is ignored as a whole, or something in it."""
+    patterns = [spec for spec in specs if has_pattern(spec)]
+    if len(patterns) < len(specs):
+        return True
+    if any(fnmatch.fnmatchcase(folder.rstrip("/"), pattern) for pattern in patterns):
+        return True
+    for count, (at, _, files) in enumerate(os.walk(folder)):
+        if count > 500 or any(fnmatch.fnmatchcase(f"{at.rstrip('/')}/{name}", pattern) for name in files for pattern in patterns):
+            return True
+    return False
 
 
 def _submodules(world: World, question: Question) -> Answer:

@@ -6,16 +6,18 @@ into account: another machine, a container that is thrown away, a submodule, the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from safety.policy import places
-from safety.policy.effects_files import file_effects, mkfs, redirect_effects
+from safety.policy import effects_shows, effects_system, places  # noqa: F401 - they put their programs into the table
+from safety.policy.effects_files import redirect_effects
 from safety.policy.effects_git import git_effects
+from safety.policy.effects_network import fed_by_network, network_effects, runs_download
 from safety.policy.effects_own import own_effects
-from safety.policy.effects_remote import fed_by_network, remote_effects, runs_download, sql_client
-from safety.policy.patterns import Pattern
+from safety.policy.effects_payloads import payload_effects, unknown_program
+from safety.policy.effects_remote import remote_effects, sql_client
+from safety.policy.effects_system import mkfs
+from safety.policy.programs import program_effects
 from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
 from safety.policy.shell import Code, Command, Parsed, Word, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
@@ -129,98 +131,19 @@ def _all_of(command: Command, name: str, verb: str, scene: Scene) -> Iterator[Ef
     elif " " in name.strip():
         yield from scene.again(command.words[0].text, command.cwd)
     elif name and command.words[0].glob:
-        yield from _unknown_program(command)
+        yield from unknown_program(command)
     elif name:
-        yield from _payloads(command, name, scene)
-        yield from file_effects(command, scene)
+        yield from payload_effects(command, scene)
+        yield from program_effects(command, scene)
+        yield from network_effects(command, scene)
         yield from remote_effects(command, scene)
     elif command.words and not command.runs_download:
-        yield from _unknown_program(command)
+        yield from unknown_program(command)
     yield from redirect_effects(command, scene)
     yield from runs_download(command)
     yield from fed_by_network(command)
     if any(redirect.target.text.startswith(("/dev/tcp/", "/dev/udp/")) for redirect in command.redirects):
         yield from _socket(command, name, scene)
-
-
-_SHELLS = frozenset("sh bash zsh dash ksh source . eval".split())
-_RUNNING_OPTIONS: dict[str, tuple[str, str]] = {
-    # the options whose value holds commands, and what in it is one
-    "expect": (r"-c", r"(?:spawn|exec|system)\s+([^;\n]+)"),
-    "emacs": (
-        r"--eval|--execute|-eval",
-        r"\((?:shell-command|call-process-shell-command|shell-command-to-string)\s+\"((?:[^\"\\]|\\.)*)\"",
-    ),
-    "npm": (r"-c|--call", r"(.+)"),
-    "pnpm": (r"-c|--call", r"(.+)"),
-    "less": (r"\+", r"!(.+)"),
-    "sed": (r"-e|--expression", r"(?:^|[;\d$/}])e\s+(.+)"),
-    "ex": (r"-\w*c", r"!(.+)"),
-}
-
-
-def _payloads(command: Command, name: str, scene: Scene) -> Iterator[Effect]:
-    """Commands in the arguments of programs that are no wrappers otherwise."""
-    if name in _RUNNING_OPTIONS:
-        option, pattern = _RUNNING_OPTIONS[name]
-        texts = [word.text for word in command.words[1:]]
-        for number, text in enumerate(texts):
-            before = texts[number - 1] if number else ""
-            value = (
-                text
-                if re.fullmatch(option, before) or (name == "sed" and not number)
-                else text[1:]
-                if name == "less" and text[:1] == "+"
-                else ""
-            )
-            for found in re.finditer(pattern, value) if value else ():
-                yield from scene.again(found[1], command.cwd)
-    for variable in ("PAGER", "MANPAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN"):
-        if command.env.get(variable) and name in (
-            "man",
-            "less",
-            "crontab",
-            "visudo",
-            "sudoedit",
-            "systemctl",
-            "journalctl",
-            "gh",
-            "psql",
-        ):
-            yield from scene.again(command.env[variable] or "", command.cwd)
-    if name in _SHELLS:
-        for word in command.words[1:]:
-            if word.text.startswith("<(") and word.text.endswith(")"):
-                yield from scene.again(f"{word.text[2:-1]} | bash", command.cwd)
-    if command.stdin:
-        for word in command.words[1:]:
-            if re.fullmatch(r">\(\s*(?:ba|z|da|k)?sh\b.*\)", word.text):
-                yield from scene.again(command.stdin, command.cwd)
-
-
-def _unknown_program(command: Command) -> Iterator[Effect]:
-    """A program whose name is only known as it runs: alone it may be anything, with arguments they tell something."""
-    words = [word.text for word in command.words[1:] if word.certain]
-    first, made_by = command.words[0].text, command.words[0].made_by
-    if _WELL_KNOWN.fullmatch(first) or (made_by and (made_by in _SET_UP or _SETS_UP.search(first))):
-        return
-    if (
-        not words
-        or any(word.startswith("-") and set(word) & set("rRf") for word in words)
-        or any(word in _GRAVE for word in words)
-    ):
-        yield Effect("unknown.run", f"a command that is not known before it runs: {first}", "ask")
-
-
-# Variables that by custom name a program, and programs whose output is made to be evaluated by a shell.
-_WELL_KNOWN = Pattern(
-    r"\$\{?(?:EDITOR|VISUAL|PAGER|BROWSER|SHELL|PYTHON\d?|PY|NODE|RUBY|CC|CXX|MAKE|CARGO|GO|PIP|NPM|GRADLE|MVN|JAVA|\w+_BIN|\w+_EXE)\}?"
-)
-_SET_UP = frozenset(
-    "ssh-agent dircolors keychain direnv brew pyenv rbenv nodenv fnm mise opam conda mamba starship zoxide resize thefuck".split()
-)
-_SETS_UP = Pattern(r"\b(?:init|env|hook|shellenv|activate|completions?)\b")
-_GRAVE = frozenset("push reset clean delete destroy drop rm --force --hard ~ / /* .".split())
 
 
 def _socket(command: Command, name: str, scene: Scene) -> Iterator[Effect]:

@@ -242,6 +242,7 @@ def _clean(call: Call) -> Iterator[Effect]:
 def _rm(call: Call) -> Iterator[Effect]:
     if call.given.has("force") and not call.given.has("cached", "dry-run"):
         yield call.discards(*call.given.operands, index=True)
+        yield call.submodules(*(word.text for word in call.given.operands if word.certain))
 
 
 @_verb("mv", "f|force k n|dry-run v|verbose sparse")

@@ -46,6 +46,10 @@ def own_effects(command: Command, verb: str) -> Iterator[Effect]:
         for text in words:
             if _OWN_VARIABLE.fullmatch(text.partition("=")[0]):
                 yield Effect("self.defense", text.partition("=")[0], "deny")
+    if name in ("rm", "mv", "chmod", "chown", "ln", "cp", "truncate", "unlink", "shred", "dd", "tee", "sed") and any(
+        not word.certain and "git-safety" in word.text for word in command.words[1:]
+    ):
+        yield Effect("self.defense", "the program git-safety", "deny")
     if verb == "safety" or name in ("git-safety", "safety-net"):
         rest = words[words.index("safety") + 1 :] if verb == "safety" and "safety" in words else words
         spoken = [text for text in rest if not text.startswith("-")]

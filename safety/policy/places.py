@@ -184,14 +184,28 @@ def takes_dot_git(path: str, folder: str) -> bool:
     return rest.startswith((".", "[.]")) and fnmatch.fnmatchcase(".git", rest.replace("[!", "[!").replace("[^", "[!"))
 
 
+_CACHES = (
+    ".cache",
+    ".npm",
+    ".yarn/cache",
+    ".pnpm-store",
+    ".gradle/caches",
+    ".cargo/registry",
+    ".m2/repository",
+    "go/pkg/mod",
+    "Library/Caches",
+    ".nuget/packages",
+)
+
+
 def place_of(path: str, facts: CallFacts) -> str:
     """Which place an absolute path (a pattern in it is cut off) is.
 
     ``sink``: writes to it go nowhere. ``socket``, ``device``. ``own``: the guard's. ``root``: ``/`` or a folder that holds the system
-    or all homes. ``temp-all``: a folder for temporary files, ``temp``: below one. ``home``: the whole home. ``above``: a folder that the
-    workspace lies in. ``workspace``: all of it. ``git``: the git directory, ``git-part``: something in it. ``inside``: below the
-    workspace. ``secret``: credentials outside the workspace. ``startup``: what a login or a shell runs. ``system``. ``outside``: anything
-    else.
+    or all homes. ``temp-all``: a folder for temporary files, ``temp``: below one, or a cache. ``home``: the whole home. ``above``: a
+    folder that the workspace lies in. ``workspace``: all of it. ``git``: the git directory, ``git-part``: something in it. ``inside``:
+    below the workspace. ``secret``: credentials outside the workspace. ``startup``: what a login or a shell runs. ``system``.
+    ``outside``: anything else.
     """
     if _SINKS.fullmatch(path):
         return "sink"
@@ -219,6 +233,8 @@ def place_of(path: str, facts: CallFacts) -> str:
         return "temp"
     if facts.home and inside(path, facts.home):
         below = path[len(facts.home) + 1 :]
+        if any(inside(below, cache) for cache in _CACHES):
+            return "temp"
         if is_secret(path, facts):
             return "secret"
         return "startup" if _STARTUP.fullmatch(below) else "outside"

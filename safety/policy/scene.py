@@ -103,6 +103,8 @@ def removal(
     if place in ("inside", "outside") and not names and places.holds_own(path, facts):
         yield Effect("self.defense", path, "ask")
         return
+    if place == "git" and (names or fixed != path) and all(name.endswith(".lock") for name in names or (path,)):
+        return
     if fixed != path:
         if place == "own" or (place == "git-part" and fixed == path):
             pass
@@ -265,3 +267,8 @@ def names_secret(word: Word) -> bool:
 
 def secret_path(target: Target, scene: Scene) -> bool:
     return target.path is not None and places.is_secret(target.path, scene.facts)
+
+
+def home_path(path: str, scene: Scene) -> str:
+    """``~`` at the front, which most of these calls do not know but whose writer meant it."""
+    return scene.facts.home + path[1:] if path == "~" or path.startswith("~/") else path

@@ -9,8 +9,9 @@ from dataclasses import replace
 from safety.policy import places
 from safety.policy.effects_shows import shows
 from safety.policy.operands import Given, read
+from safety.policy.path_effects import leak, removal, secret_path, writing
 from safety.policy.programs import options_of, program, program_effects
-from safety.policy.scene import Scene, Target, leak, removal, secret_path, writing
+from safety.policy.scene import Scene, Target
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
 from safety.policy.walks import find_walk, found_by_find, listed, walked

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from safety.policy import places
-from safety.policy.effects_git import is_protected
+from safety.policy.git_calls import is_protected
 from safety.policy.values import ACTIONS, UNKNOWN, Action, Answer, CallFacts, Coverage, Effect, Question, Thing, stricter
 
 #: Every kind of effect, and what is lost when it cannot be undone; ``{}`` is what it falls upon.

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
-from safety.policy.scene import Scene, Target, removal, writing
+from safety.policy.path_effects import removal, writing
+from safety.policy.scene import Scene, Target
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
 

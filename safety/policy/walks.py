@@ -78,7 +78,7 @@ def listing(command: Command) -> Command | None:
         if source.name in _LISTS and (found is None or source.name in ("find", "gfind", "git", "rg", "ag")):
             found = source
         source = source.fed_by
-    return found or command.fed_by
+    return found
 
 
 def _git_list(source: Command) -> str | None:

@@ -106,7 +106,10 @@ def _overwritten(words: list[Word], command: Command, scene: Scene) -> Iterator[
         if found_by_find(word, command):
             yield from walked(scene, command, "overwritten")
         else:
-            yield from writing(scene.target(word, command.cwd), scene)
+            for effect in writing(scene.target(word, command.cwd), scene):
+                # What is edited in place is there already, or will be.
+                there = effect.question is not None and effect.question.kind == "overwritten"
+                yield replace(effect, question=Question("lost", effect.target)) if there else effect
     if command.appended and not any(found_by_find(word, command) for word in words):
         yield from walked(scene, command, "overwritten")
 

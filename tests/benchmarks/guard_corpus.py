@@ -65,8 +65,11 @@ TRACKED = {
     "docs/index.md": "index\n",
     "tests/test_app.py": "assert True\n",
     **dict.fromkeys(
-        """setup.py pyproject.toml requirements.txt config.py config.yml config.json Dockerfile LICENSE index.html app.py
-        data.csv notes.md TODO.md tsconfig.json Cargo.toml go.mod .pre-commit-config.yaml .github/workflows/ci.yml x.json log.txt a.txt b.txt a.py b.py""".split(),
+        """
+        setup.py pyproject.toml requirements.txt config.py config.yml config.json Dockerfile LICENSE index.html app.py
+        data.csv notes.md TODO.md tsconfig.json Cargo.toml go.mod .pre-commit-config.yaml .github/workflows/ci.yml
+        x.json log.txt a.txt b.txt a.py b.py
+        """.split(),
         "text\n",
     ),
 }

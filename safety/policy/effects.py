@@ -17,8 +17,9 @@ from safety.policy.effects_own import own_effects
 from safety.policy.effects_payloads import payload_effects, unknown_program
 from safety.policy.effects_remote import remote_effects, sql_client
 from safety.policy.effects_system import mkfs
+from safety.policy.path_effects import leak, removal, writing
 from safety.policy.programs import program_effects
-from safety.policy.scene import Scene, Target, labelled, leak, removal, shown, writing
+from safety.policy.scene import Scene, Target, labelled, shown
 from safety.policy.shell import Code, Command, Parsed, Word, git_words, parse
 from safety.policy.values import CallFacts, Coverage, Effect, Question
 

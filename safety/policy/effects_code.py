@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 from safety.policy.effects_python import python_effects
 from safety.policy.effects_windows import windows_effects
+from safety.policy.path_effects import leak, removal, writing
 from safety.policy.patterns import Pattern
-from safety.policy.scene import Scene, home_path, leak, removal, writing
+from safety.policy.scene import Scene, home_path
 from safety.policy.shell import Code, Word, danger_words
 from safety.policy.sql import sql_effects
 from safety.policy.values import Effect

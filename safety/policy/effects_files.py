@@ -9,8 +9,9 @@ from dataclasses import replace
 from safety.policy import places
 from safety.policy.effects_shows import shows
 from safety.policy.operands import Given, read
+from safety.policy.path_effects import leak, removal, secret_path, writing
 from safety.policy.programs import options_of, program, program_effects
-from safety.policy.scene import Scene, Target, leak, removal, secret_path, writing
+from safety.policy.scene import Scene, Target
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
 from safety.policy.walks import find_walk, found_by_find, listed, walked
@@ -105,7 +106,10 @@ def _overwritten(words: list[Word], command: Command, scene: Scene) -> Iterator[
         if found_by_find(word, command):
             yield from walked(scene, command, "overwritten")
         else:
-            yield from writing(scene.target(word, command.cwd), scene)
+            for effect in writing(scene.target(word, command.cwd), scene):
+                # What is edited in place is there already, or will be.
+                there = effect.question is not None and effect.question.kind == "overwritten"
+                yield replace(effect, question=Question("lost", effect.target)) if there else effect
     if command.appended and not any(found_by_find(word, command) for word in words):
         yield from walked(scene, command, "overwritten")
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
+from safety.policy.path_effects import leak, secret_path, writing
 from safety.policy.patterns import Pattern
-from safety.policy.scene import Scene, leak, names_secret, secret_path, writing
+from safety.policy.scene import Scene, names_secret
 from safety.policy.shell import Command, Word
 from safety.policy.values import Action, Effect
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from safety.policy import places
+from safety.policy.path_effects import leak, removal, writing
 from safety.policy.patterns import Pattern
-from safety.policy.scene import Scene, Target, home_path, leak, removal, writing
+from safety.policy.scene import Scene, Target, home_path
 from safety.policy.shell import Code
 from safety.policy.sql import sql_effects
 from safety.policy.values import Effect

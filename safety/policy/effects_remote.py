@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterator
 
 from safety.policy.operands import read, spec
+from safety.policy.path_effects import writing
 from safety.policy.patterns import Pattern
 from safety.policy.remote_tools import FRAMEWORK, INSTEAD, TOOLS
-from safety.policy.scene import Scene, writing
+from safety.policy.scene import Scene
 from safety.policy.shell import Command, Word
 from safety.policy.sql import sql_effects
 from safety.policy.values import Effect
 
-_DRY = Pattern(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|-h|help|--version")
+_DRY = Pattern(r"--?(?:dry-?run|what-?if|no-?act|noop|check|plan-only|preview)(?:=(?!none|false).*)?|--?help|--version")
 
 
 def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
@@ -30,7 +31,7 @@ def remote_effects(command: Command, scene: Scene) -> Iterator[Effect]:
         return
     if name in ("python", "python3") and words[:1] == ["-m"] and words[1:2] and words[1] in TOOLS:
         name, words = words[1], words[2:]
-    if any(_DRY.fullmatch(text) for text in words) and name not in ("curl", "redis-cli", "redis", "mysql"):
+    if any(_DRY.fullmatch(text) for text in words) or words[-1:] in (["-h"], ["help"]) or words[:1] == ["help"]:
         return
     if name in _NAMED:
         yield from _NAMED[name](command, words, scene)

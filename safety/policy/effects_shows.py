@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from safety.policy import places
 from safety.policy.operands import Given
+from safety.policy.path_effects import leak
 from safety.policy.patterns import Pattern
 from safety.policy.programs import program
-from safety.policy.scene import Scene, leak, names_secret
+from safety.policy.scene import Scene, names_secret
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect
 from safety.policy.walks import found_by_find, listing

@@ -100,7 +100,7 @@ def _packages(command: Command, given: Given, scene: Scene) -> Iterator[Effect]:
     words = [word.text for word in given.operands]
     removes = {"remove", "purge", "autoremove", "uninstall", "erase", "del", "rm", "autopurge", "zap"}
     letters = [word.text for word in command.words[1:] if re.match(r"-(?:R|e$|P$|r$|-remove|-purge|-erase)", word.text)]
-    if given.has("dry-run", "simulate", "just-print"):
+    if given.has("dry-run", "simulate", "just-print") and command.name.startswith(("apt", "dpkg")):
         return
     if command.name == "brew" and words[:1] == ["services"] and words[1:2] in (["stop"], ["kill"]):
         yield Effect("service.stop", " ".join(words[2:]) or "every service", "ask")

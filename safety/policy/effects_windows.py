@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from safety.policy.path_effects import removal
 from safety.policy.patterns import Pattern
-from safety.policy.scene import Scene, Target, removal
+from safety.policy.scene import Scene, Target
 from safety.policy.shell import Code, Word
 from safety.policy.values import Action, Effect
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from safety.policy import places
-from safety.policy.effects_git import is_protected
+from safety.policy.git_calls import is_protected
 from safety.policy.values import ACTIONS, UNKNOWN, Action, Answer, CallFacts, Coverage, Effect, Question, Thing, stricter
 
 #: Every kind of effect, and what is lost when it cannot be undone; ``{}`` is what it falls upon.
@@ -201,7 +201,7 @@ def _judge(effect: Effect, answers: Mapping[Question, Answer], coverage: Coverag
     answer = answers.get(asked, UNKNOWN)
     if answer.nothing:
         # A path that is not there now may be there when the command comes to it; a snapshot would have told.
-        risky = effect.kind == "path.remove" and not coverage.snapshot and not _remakes(effect, facts.root if facts else "")
+        risky = asked.kind in ("lost", "listed") and not coverage.snapshot and not _remakes(effect, facts.root if facts else "")
         return _Found(effect, "ask" if risky else "allow", destroys=risky)
     if asked.kind in ("refs", "merged", "config"):
         held = answer.value == "ours" and coverage.has(effect.pieces) and bool(effect.pieces)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from safety.policy import places
 from safety.policy.operands import read, spec
-from safety.policy.scene import Scene, Target, removal, writing
+from safety.policy.path_effects import removal, writing
+from safety.policy.scene import Scene, Target
 from safety.policy.shell import Command, Word
 from safety.policy.values import Effect, Question
 
@@ -77,7 +78,7 @@ def listing(command: Command) -> Command | None:
         if source.name in _LISTS and (found is None or source.name in ("find", "gfind", "git", "rg", "ag")):
             found = source
         source = source.fed_by
-    return found or command.fed_by
+    return found
 
 
 def _git_list(source: Command) -> str | None:

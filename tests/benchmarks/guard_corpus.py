@@ -59,7 +59,19 @@ TRACKED = {
     "src/app.py": "app = 1\n",
     "src/util.py": "util = 1\n",
     "src/old/legacy.py": "legacy = 1\n",
+    "src/main.py": "main = 1\n",
+    "src/index.js": "1\n",
+    "lib/util.py": "lib = 1\n",
+    "docs/index.md": "index\n",
     "tests/test_app.py": "assert True\n",
+    **dict.fromkeys(
+        """
+        setup.py pyproject.toml requirements.txt config.py config.yml config.json Dockerfile LICENSE index.html app.py
+        data.csv notes.md TODO.md tsconfig.json Cargo.toml go.mod .pre-commit-config.yaml .github/workflows/ci.yml
+        x.json log.txt a.txt b.txt a.py b.py
+        """.split(),
+        "text\n",
+    ),
 }
 HOME_FILES = (
     ".bashrc",

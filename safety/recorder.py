@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from safety.faults import SafetyError
+from safety.plumbing.pause import collector_paused
 from safety.store import registry
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
 from safety.store.lock import hold
@@ -429,11 +430,12 @@ class Recorder:
         )
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
-        draft = self._everything() if paths is None else self._declared(paths)
-        if not draft.is_change and self.log.head_id() is not None:
-            draft.settle()
-            return None
-        return self._append(draft, self._checkpoint_record(paths, state.turn if state.is_open else 0))
+        with collector_paused():
+            draft = self._everything() if paths is None else self._declared(paths)
+            if not draft.is_change and self.log.head_id() is not None:
+                draft.settle()
+                return None
+            return self._append(draft, self._checkpoint_record(paths, state.turn if state.is_open else 0))
 
     def _append(self, draft: Draft, record: Record) -> Operation:
         covered = [item for item in draft.not_covered if item.reason != "ignored-directory"][:200]

@@ -13,16 +13,15 @@ Two things a writer must know:
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from safety.faults import SafetyError
+from safety.plumbing.pause import collector_paused
 
 ASSUME_VALID = 0x8000
 SKIP_WORKTREE = 0x4000
@@ -126,7 +125,7 @@ def parse_index(data: bytes, *, shared_index: SharedIndex | None = None, read_tr
 
     Raises IndexCorrupt, or IndexUnsupported.
     """
-    with _collector_paused():
+    with collector_paused():
         raw = _parse_raw(data)
         index = IndexFile(raw.version, raw.entries, raw.extensions.get(b"REUC"), raw.extensions.get(b"TREE"), raw.checksum)
         link = raw.extensions.get(b"link")
@@ -483,7 +482,7 @@ def serialize_index(index: IndexFile) -> bytes:
 
     Raises IndexCorrupt for entries that no index can hold (a path twice, an empty path, a NUL in a path, a directory).
     """
-    with _collector_paused():
+    with collector_paused():
         entries = sorted(index.entries)
         _check_order(entries)
         extended, heads = _entry_heads(entries)
@@ -599,16 +598,3 @@ def read_signature(path: bytes | os.PathLike[str]) -> tuple[int, int, int, bytes
     finally:
         os.close(descriptor)
     return status.st_size, status.st_mtime_ns, status.st_ino, tail
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection inside: 100,000 new tuples would have it walk them all again and again (half the time)."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

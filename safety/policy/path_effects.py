@@ -40,6 +40,7 @@ _HELD_PARTS = (
     ("refs/stash", ("stash",)),
 )
 _MORE_PARTS = (("hooks", ("hooks",)), ("config", ("config",)), ("logs", ("reflog",)))
+GIT_DIRECTORY = ("git-directory",)
 _GRAVE_PARTS = ("objects", "modules", "worktrees", "HEAD", "packed-refs", "lfs")
 
 
@@ -63,7 +64,16 @@ def removal(target: Target, scene: Scene, *, names: tuple[str, ...] = (), deep: 
         yield Effect("path.remove", path, "ask", question=Question("worktree", path) if whole else None, detail="outside")
     else:
         kind, weight = _REMOVED[place]
-        yield Effect(kind, path, "ask" if place == "system" and _one_of_many(path) else weight, detail=place)
+        # A snapshot that holds the git directory itself brings it back, and the workspace with it as far as it holds the files.
+        whole = place == "workspace" and not names
+        yield Effect(
+            kind,
+            path,
+            "ask" if place == "system" and _one_of_many(path) else weight,
+            pieces=GIT_DIRECTORY if whole or place == "git" else (),
+            question=Question("lost", path) if whole else None,
+            detail=place,
+        )
 
 
 def _reached(path: str, names: tuple[str, ...], facts: CallFacts) -> str:
@@ -128,7 +138,7 @@ def _git_part(path: str, kind: str, facts: CallFacts) -> Iterator[Effect]:
             yield Effect("config.write" if name == "config" else "reflog.expire", path, "ask", pieces=pieces)
             return
     weight: Action = "deny" if any(places.inside(part, name) for name in _GRAVE_PARTS) or places.has_pattern(part) else "ask"
-    yield Effect(kind, path, weight, detail="part of the git directory")
+    yield Effect(kind, path, weight, pieces=GIT_DIRECTORY, detail="part of the git directory")
 
 
 def writing(

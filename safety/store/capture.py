@@ -8,15 +8,14 @@ to date after the operation is published (``settle``), so a crash in between cos
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from safety.plumbing.ignore import IgnoreRules
 from safety.plumbing.index import IndexCorrupt, IndexFile, IndexUnsupported, read_signature
+from safety.plumbing.pause import collector_paused
 from safety.plumbing.repo import Repository, open_repository, user_config, verify
 from safety.plumbing.run import GitError
 from safety.store.anchors import anchor, bring_over
@@ -114,7 +113,7 @@ class Scan:
                 return self._vanished()
             synced = self.index.synced_tree()
             cache = DirectoryCache.load(self.directories_file) if synced is not None else DirectoryCache()
-            with _collector_paused():
+            with collector_paused():
                 if synced is None:
                     self._make_index()
                 listing = self.index.start_listing()
@@ -497,15 +496,3 @@ class Scan:
 
 def _inode(state: PathState) -> tuple[int, int] | None:
     return state.inode if isinstance(state, Present) else None
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A scan makes up to some hundred thousand tuples that all live on; collecting in between finds nothing and costs a third."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -57,12 +57,15 @@ def run(session: Session, args: CommitArgs) -> Report:
 
 def commit(session: Session, args: CommitArgs) -> Done:
     """Commits in each repository that the agent changed. The repository's checks run first, unless ``args.judged``."""
+    nothing = Done(("Nothing to commit: no agent has changed anything here.",), code=4, nothing=True)
+    if session.log.head_id() is None:
+        return nothing
     with session.locked():
         head = session.refresh() if not session.open_turns() else session.log.head()
     number = _number(session, args.handle)
     newest = next((turn for turn in turns(session.log) if _is_wanted(turn, args.session, number)), None)
     if head is None or newest is None:
-        return Done(("Nothing to commit: no agent has changed anything here.",), code=4, nothing=True)
+        return nothing
     if not args.judged and not args.dry_run:
         verdict = judge(session, args.session, turn=number, asked=True)
         if verdict.blocks:

@@ -20,6 +20,8 @@ def run(session: Session, args: RedoArgs) -> Report:
 
     Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
     """
+    if session.log.head_id() is None:
+        return UndoReport(root=session.root, action="redo", nothing="there is no undo to take back", exit_code=4)
     with session.locked():
         finished = recover(session)
         session.refresh(unlimited=True)

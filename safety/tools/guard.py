@@ -18,8 +18,10 @@ def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session
         return None
     if tool_use.paths and not session.uncaptured and all(_is_plain(path, session) for path in tool_use.paths):
         return None
-    from safety.commands.judging import judgement  # loaded when there is something to judge
-
+    try:
+        from safety.commands.judging import judgement  # loaded when there is something to judge
+    except ImportError as fault:  # half an installation: as when the analysis fails, but without the words to look for
+        return Decision("ask", f"git-safety: the guard cannot be loaded ({fault})")
     found = judgement(session, tool_use)
     if found.verdict.action == "allow":
         return None

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import safety.session as engine
 from safety.commands import carry, log, redo, restore, snapshot, undo
 from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
 from safety.commands.report import Ask, Choose, LogReport, PathLine, SnapshotReport, UndoReport
@@ -154,7 +153,7 @@ def test_without_a_snapshot_of_now_nothing_is_undone(work: Work, monkeypatch: py
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(engine, "everything", full)
+    monkeypatch.setattr("safety.store.capture.everything", full)
     with pytest.raises(CaptureFailed):
         undone(work)
 

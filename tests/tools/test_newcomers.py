@@ -1,0 +1,110 @@
+"""What somebody met who knew nothing but the README: each was wrong once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tests.support import process
+from tests.support.repo import RepoBuilder
+from tests.tools.turn_ends import settings
+
+
+def test_named_files_in_the_home_folder_come_back(env: dict[str, str], tmp_path: Path) -> None:
+    """The home folder is too wide for a scan; what a tool names there is held all the same, and undo works."""
+    home = RepoBuilder(Path(env["HOME"]), env, init=False)
+    home.write("notes", "mine\n")
+    home.agent_writes("notes", "agent\n")
+    home.undo()
+    assert home.read("notes") == "mine\n"
+
+
+def test_a_look_makes_no_workspace(env: dict[str, str], tmp_path: Path) -> None:
+    """A folder that was only looked at does not take in the repositories that are made below it later."""
+    outer = RepoBuilder(tmp_path / "par", env, init=False)
+    for words in (
+        ["log"],
+        ["status"],
+        ["undo"],
+        ["undo", "--dry-run"],
+        ["redo"],
+        ["doctor", "--fast"],
+        ["trust", "--list"],
+        ["find", "x"],
+    ):
+        outer.run(*words)
+    one, two = (RepoBuilder(tmp_path / "par" / name, env) for name in "ab")
+    for repo in (one, two):
+        repo.write("f", "1\n")
+        repo.commit("first")
+        repo.agent_runs("echo 2 >f")
+    one.undo()
+    assert (one.read("f"), two.read("f")) == ("1\n", "2\n")
+
+
+def test_fail_closed_holds_whatever_fails(repo: RepoBuilder) -> None:
+    """With ``fail_closed`` a call is denied also where the handler that takes the snapshot breaks."""
+    settings(repo, fail_closed=True, autocommit={"enabled": False})
+    repo.hook("turn.pre", prompt="x")
+    folder = next((repo.state / "stores").glob("*.git")) / "objects"
+    folder.rename(folder.with_name("gone"))
+    folder.write_text("no folder\n")
+    try:
+        done = repo.hook_raw("tool.execute.pre", call_id="c", tool="shell", input={"command": "make"})
+    finally:
+        folder.unlink()
+        folder.with_name("gone").rename(folder)
+    assert json.loads(done.out)["decision"] == "deny"
+
+
+def test_commit_typed_with_an_option(repo: RepoBuilder) -> None:
+    """``/commit --dry-run`` commits nothing, any other option is refused."""
+    settings(repo, autocommit={"enabled": False})
+    base = repo.head()
+    with repo.agent():
+        repo.write("a.txt", "agent\n")
+    for prompt, word in (("/commit --dry-run", "Would commit 1 file"), ("/commit --all", "typed /commit")):
+        answer: dict[str, Any] = repo.hook("turn.pre", prompt=prompt)
+        assert answer["handled"] and word in answer["notices"][0] and repo.head() == base, answer
+
+
+def test_commit_takes_every_handle(repo: RepoBuilder) -> None:
+    """``@`` is the newest turn, as it is for show and undo."""
+    settings(repo, autocommit={"enabled": False})
+    with repo.agent():
+        repo.write("a.txt", "agent\n")
+    repo.must("commit", "@", "-m", "by handle")
+    assert repo.git("log", "-1", "--format=%s") == "by handle"
+
+
+def test_commit_where_there_is_no_repository(folder: RepoBuilder) -> None:
+    """It says so, instead of that all is committed."""
+    settings(folder, autocommit={"enabled": False})
+    folder.run("run", "--", "sh", "-c", "echo x >y")
+    done = folder.must("commit", code=1)
+    assert "no git repository" in done.text
+
+
+def test_runs_of_a_person_are_one_conversation(repo: RepoBuilder) -> None:
+    """Two commands under ``run``, then one commit with both, which names no agent."""
+    settings(repo, autocommit={"enabled": False})
+    for name in ("one", "two"):
+        repo.must("run", "-q", "--", "sh", "-c", f"echo x >{name}")
+    repo.must("commit")
+    assert repo.git("show", "--format=", "--name-only").splitlines() == ["one", "two"]
+    assert "Assisted-by" not in repo.git("log", "-1", "--format=%B")
+
+
+def test_unknown_agent_is_an_error(repo: RepoBuilder) -> None:
+    """A name without an adapter is not taken for the generic form."""
+    done = process.run(["hook", "--agent", "nosuch"], repo.root, repo.env, b"{}")
+    assert done.code == 1 and "unknown-agent" in done.err
+
+
+def test_missing_plugin_does_not_make_run_lie(repo: RepoBuilder) -> None:
+    """``run`` calls no handlers: a plugin that is not there does not make it say that nothing is protected."""
+    settings(repo, plugins=["nosuch"])
+    done = repo.must("run", "--", "sh", "-c", "echo x >y")
+    assert "not protected" not in done.text and os.path.exists(repo.path("y"))

@@ -46,6 +46,7 @@ def run(session: Session, args: UndoArgs) -> Report:
     Raises UnknownHandle, UndoRefused (nothing changed), WorkspaceBusy.
     """
     if session.log.head_id() is None:
+        choose(session, args)  # a handle is unknown here
         return UndoReport(root=session.root, nothing=_nothing(session), exit_code=4)
     with session.locked():
         finished = recover(session)

@@ -467,6 +467,7 @@ class Recorder:
         state.turn = max([head.record.last_turn if head else 0, *numbers]) + 1
         state.is_open, state.prompt, state.calls = True, prompt[:PROMPT_LENGTH], 0
         state.continued, state.sent_back, state.checks, state.taint, state.touched = False, 0, {}, "", []
+        state.asked = {}
         self.told_folders.clear()
         state.started_ms = self.now_ms()
         state.pending.clear()

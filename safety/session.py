@@ -213,6 +213,18 @@ class Session(Recorder):
 
         self._guarded(work, None)
 
+    def stopped_before(self, effect: str, call_id: str) -> bool:
+        """Whether a call with the same effect was stopped in this turn and did not run; this one is remembered as the last of them."""
+
+        def work() -> bool:
+            state = self.sessions.load(self.id)
+            last = state.asked.get(effect)
+            state.asked[effect] = call_id
+            self._save(state)
+            return last is not None and last != call_id and state.done.get(last) != "ok"
+
+        return self._guarded(work, False)
+
     def told_once(self, texts: Sequence[str]) -> frozenset[str]:
         """Those of the texts that the user has been told before in this conversation; from now on all of them are."""
 

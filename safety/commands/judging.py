@@ -47,6 +47,12 @@ class Judgement:
     id: str = ""
 
     @property
+    def effect(self) -> str:
+        """Names what was stopped, however the command was phrased."""
+        stopped = sorted({(effect.kind, effect.target) for effect, action in self.verdict.effects if action != "allow"})
+        return hashlib.sha256(repr(stopped or self.text).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    @property
     def question(self) -> str:
         """One line, loss first, for a person who is asked."""
         verdict = self.verdict

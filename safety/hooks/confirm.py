@@ -26,6 +26,7 @@ ASKED_MAX = 3
 HELP = """\
 y        run it
 n        do not run it (Enter does the same)
+s        take what it would lose into a snapshot first, then run it; offered where that can help
 e        edit it first; what you make of it is checked and asked about again
 c        copy it, do not run it
 a [N]    run it, and the next N without asking (all, without N); never what cannot be undone
@@ -120,9 +121,13 @@ def cli_handler(
     show: Callable[[str], None],
     edit: Callable[[str], str | None] | None = None,
     copy: Callable[[str], None] | None = None,
+    snapshot: Callable[[Any], str] | None = None,
     auto: Auto | None = None,
 ) -> ConfirmHandler:
-    """A handler that asks a person: y, n, e, c, a [N]. Enter, end of input and an answer nobody understands mean no.
+    """A handler that asks a person: y, n, s, e, c, a [N]. Enter, end of input and an answer nobody understands mean no.
+
+    ``snapshot`` takes what the call would lose into a snapshot and gives why it could not, or nothing; with it ``s`` is offered for
+    the unrecoverable: snapshot it first, then run.
 
     The preview is always shown, also of what runs unasked. ``ask`` gives the line typed, None at its end; ``edit`` the new text, None
     if given up. ``e`` and ``c`` are offered where ``edit`` and ``copy`` are handed in. ``auto`` is what ``a`` counts in; what the
@@ -143,6 +148,7 @@ def cli_handler(
         if not unrecoverable and auto.take():
             return ConfirmationResult.confirm()
         letters = ["y", "N"]
+        letters += ["s"] if snapshot and unrecoverable else []
         letters += ["e"] if edit and content else []
         letters += ["c"] if copy and content else []
         letters += ["a"] if not unrecoverable else []
@@ -153,6 +159,11 @@ def cli_handler(
                 return ConfirmationResult.confirm(by_user=True)
             if answer in ("", "n", "no"):
                 return _skipped("Declined by the user", unrecoverable)
+            if answer == "s" and snapshot and unrecoverable:
+                if not (why := snapshot(tool_use)):
+                    return ConfirmationResult.confirm(by_user=True)
+                show(f"It could not be taken into a snapshot: {why}")
+                continue
             if answer == "e" and edit and content:
                 changed = edit(content)
                 if changed is None or changed == content:

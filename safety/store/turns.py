@@ -41,6 +41,7 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
+    ``asked``: effects that the guard has stopped in this turn, with the last call that would have had them.
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
     ``checks``: what they said, and how often.
     ``instructions``: the instruction files it was given. ``taint``: what a tool's output of this turn was flagged for.
@@ -59,6 +60,7 @@ class SessionState:
     process: str = ""
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
+    asked: dict[str, str] = field(default_factory=dict)
     continued: bool = False
     sent_back: int = 0
     checks: dict[str, Any] = field(default_factory=dict)

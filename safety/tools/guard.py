@@ -26,6 +26,8 @@ def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session
     if found.verdict.action == "allow":
         return None
     unrecoverable = not found.verdict.recoverable
+    if session.stopped_before(found.effect, tool_use.id):
+        return Decision("deny", f"{found.denial}\nIt was stopped before in this turn.", unrecoverable=unrecoverable)
     if found.verdict.action == "deny":
         return Decision("deny", found.denial, unrecoverable=unrecoverable)
     return Decision("ask", f"{found.question} Allow it: git safety allow --once {found.id}", unrecoverable=unrecoverable)

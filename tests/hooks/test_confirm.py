@@ -252,6 +252,30 @@ def test_only_what_is_possible_is_offered() -> None:
     assert asked[0] == "Run shell? [y/N/a/?] "
 
 
+@pytest.mark.parametrize("why", ["", "it is too large"])
+def test_snapshot_first_then_run(why: str) -> None:
+    """``s`` is offered for the unrecoverable where a snapshot can be taken; the call runs only if that worked."""
+    taken: list[Any] = []
+    asked: list[str] = []
+    shown: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return "s" if len(asked) == 1 else "n"
+
+    def snapshot(use: Any) -> str:
+        taken.append(use)
+        return why
+
+    handler = cli_handler(ask=ask, show=shown.append, snapshot=snapshot)
+    result = handler(Use(), None, None, LOST)
+    assert taken == [Use()] and "/s/" in asked[0]
+    assert result.action == ("skip" if why else "confirm")
+    assert any("it is too large" in text for text in shown) == bool(why)
+    handler(Use(), None, None, Decision("ask", "why not"))
+    assert "/s/" not in asked[-1]
+
+
 @pytest.mark.parametrize(("answer", "unasked"), [("a 2", 2), ("auto 1", 1), ("a", 50), ("a 0", 0)])
 def test_auto_runs_the_next_ones_unasked(answer: str, unasked: int) -> None:
     """a N runs this and the next N without a question, a all of them; what runs is shown all the same."""

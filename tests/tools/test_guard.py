@@ -74,6 +74,20 @@ def test_one_call_is_allowed_once(repo: RepoBuilder) -> None:
     assert asked(repo, "rm -rf ~", "g4")["decision"] in ("ask", "deny")
 
 
+def test_refused_effect_is_not_asked_about_again(repo: RepoBuilder) -> None:
+    """What was stopped and did not run is denied when it comes again in other words, until the next turn; what ran is asked anew."""
+    repo.hook("turn.pre", prompt="x")
+    assert asked(repo, "git push --delete origin main", "g1")["decision"] == "ask"
+    again = asked(repo, "cd . && git push origin :main", "g2")
+    assert again["decision"] == "deny" and "stopped before" in again["reason"]
+    repo.hook("turn.post")
+    repo.hook("turn.pre", prompt="y")
+    fields = {"call_id": "g3", "tool": "shell", "input": {"command": "git push --delete origin main"}}
+    assert asked(repo, "git push --delete origin main", "g3")["decision"] == "ask"
+    repo.hook("tool.execute.post", **fields, result="done")
+    assert asked(repo, "git push --delete origin main", "g4")["decision"] == "ask"
+
+
 def test_no_snapshot_no_leave(repo: RepoBuilder) -> None:
     """Where the snapshot failed, what it would have held is asked about."""
     repo.hook("turn.pre", prompt="x")

@@ -23,7 +23,7 @@ _TOKENS = re.compile(
 )
 # What stands before a secret. The first group stays, the rest is hidden.
 _LED = (
-    re.compile(rf"(--?[\w-]*{_NAMES}(?:=|\s+)){_VALUE}", re.IGNORECASE),
+    re.compile(rf"((?<![\w-])--?[\w-]*{_NAMES}(?:=|\s+)){_VALUE}", re.IGNORECASE),
     re.compile(rf"(\b\w*{_NAMES}\w*=){_VALUE}", re.IGNORECASE),
     re.compile(rf"""(["']?\b[\w-]*{_NAMES}["']?\s*:\s*){_VALUE}""", re.IGNORECASE),
     re.compile(r"((?:proxy-)?authorization\s*[:=]\s*(?:(?:bearer|basic|token|digest|apikey)\s+)?)[^\s\"']+", re.IGNORECASE),

@@ -201,11 +201,12 @@ class Recorder:
         conversation: str = "",
         summary: str = "",
         status: str = "ok",
+        left_out: Iterable[bytes] = (),
     ) -> bool:
         """Records what a check (``gate``: these paths) or a commit of ours (``commit``: the git state of these members) has just changed.
 
         It is part of the turn, so that ``undo`` takes it back with the rest, and of the ``conversation`` whose turn it is, this one if
-        empty. Gives whether anything had changed. Raises SafetyError.
+        empty. ``left_out`` are paths that a commit did not take. Gives whether anything had changed. Raises SafetyError.
         """
         with self.locked(), self._system_errors():
             draft = self._git_state(members) if paths is None else self._declared(paths)
@@ -217,7 +218,7 @@ class Recorder:
             record = Record(
                 self.new_id(), kind, kind, session=whose, agent=agent, turn=turn, scope=paths, summary=summary, status=status
             )
-            self._append(draft, replace(record, declared=members) if paths is None else record)
+            self._append(draft, replace(record, declared=members, kept=tuple(left_out)) if paths is None else record)
             return True
 
     def snapshot(self, paths: Sequence[bytes] | None, name: str = "") -> Operation:

@@ -76,7 +76,7 @@ def commit(session: Session, args: CommitArgs) -> Done:
     told: list[str] = []
     once: list[str] = []
     codes, made = [], []
-    for place in pending(session, args.session, Snapshot(session.log.odb, head.tree), number):
+    for place in pending(session, args.session, Snapshot(session.log.odb, head.tree), number, again=args.include_mine):
         done = _commit_one(session, args, place, newest)
         told += done.told
         codes.append(done.code)
@@ -143,6 +143,7 @@ def _commit_one(session: Session, args: CommitArgs, place: Pending, turn: Turn) 
             conversation=turn.session,
             summary=result.subject,
             status=ONE_TURN if args.handle else "ok",
+            left_out=[place.member + b"/" + path if place.member else path for path, _ in left],
         )
     return replace(_made(result, left), once=plan.notices)
 

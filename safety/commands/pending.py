@@ -49,10 +49,10 @@ class Pending:
         return tuple(dict.fromkeys(step.path for step in self.steps))
 
 
-def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) -> list[Pending]:
+def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0, *, again: bool = False) -> list[Pending]:
     """By repository, outermost first, what the conversation ``wanted`` (None: that of the newest turn) changed since its last commit.
 
-    With ``turn`` only that turn's. ``now`` is a snapshot of this moment.
+    With ``turn`` only that turn's; with ``again`` also what that commit left out. ``now`` is a snapshot of this moment.
     """
     if not (members := _members(session, now)):
         return []
@@ -67,7 +67,7 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
         if one.undone or (one.number != turn if turn else not is_one_conversation(one.session, wanted)):
             continue
         commits = commits or _commits(session, wanted, members)
-        if not turn and one.operations and commits.are_before_all(item.operation.id for item in one.operations):
+        if not (turn or again) and one.operations and commits.are_before_all(item.operation.id for item in one.operations):
             break
         waiting.append((one.number, pieces(session.log, one.operations, one.number, None)))
     for number, piece in ((number, piece) for number, group in reversed(waiting) for piece in group):
@@ -77,7 +77,10 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
                 continue
             old, new = before.state(path), after.state(path)
             member = _member_of(path, members)
-            if member is None or (not turn and commits is not None and commits.hold(piece.operation, member, number)):
+            if member is None:
+                continue
+            asked = turn or commits is None or (again and path in commits.left_out)
+            if not asked and commits is not None and commits.hold(piece.operation, member, number):
                 continue
             if not (_is_content(old) or _is_content(new)) or not _is_for_git(path, before, after, now):
                 continue
@@ -93,12 +96,14 @@ def pending(session: Session, wanted: str | None, now: Snapshot, turn: int = 0) 
 class _Commits:
     """Our commits of one conversation that stand. ``newer``: operations, newest first, back to the last commit in every repository.
 
-    ``whole``: by repository where its last commit of everything is in that order; ``single``: the commits of one turn alone.
+    ``whole``: by repository where its last commit of everything is in that order; ``single``: the commits of one turn alone;
+    ``left_out``: what the last of them did not take.
     """
 
     newer: Mapping[str, int]
     whole: Mapping[bytes, int]
     single: Mapping[tuple[bytes, int], int]
+    left_out: frozenset[bytes] = frozenset()
 
     def hold(self, operation: str, member: bytes, turn: int) -> bool:
         """Whether what an operation of a turn did in a repository was there to be committed by one of them."""
@@ -114,9 +119,12 @@ def _commits(session: Session, conversation: str, members: Collection[bytes]) ->
     newer: dict[str, int] = {}
     whole: dict[bytes, int] = {}
     single: dict[tuple[bytes, int], int] = {}
+    left_out: set[bytes] = set()
     for operation, taken_back in undone_turns(session.log.walk()):
         record = operation.record
         if record.kind == "commit" and is_one_conversation(record.session, conversation) and record.id not in taken_back:
+            if not left_out and not whole:
+                left_out.update(record.kept)
             for member in record.declared or ():
                 if record.status == ONE_TURN:
                     single.setdefault((member, record.turn), len(newer))
@@ -125,7 +133,7 @@ def _commits(session: Session, conversation: str, members: Collection[bytes]) ->
         if members and whole.keys() >= set(members):
             break
         newer[operation.id] = len(newer)
-    return _Commits(newer, whole, single)
+    return _Commits(newer, whole, single, frozenset(left_out))
 
 
 def _members(session: Session, now: Snapshot) -> frozenset[bytes]:

@@ -48,11 +48,12 @@ def _checks(session: Session, chosen: Selection) -> TextReport:
     """What the checks of a turn wrote; exit code 4 where none have run."""
     path = checks_log(session.place.state, chosen.turn.number) if chosen.turn else None
     try:
-        text = path.read_text("utf-8", "replace") if path else ""
+        text = path.read_text("utf-8", "replace") if path else None
     except FileNotFoundError:
-        text = ""
-    lines = tuple(text.splitlines()) or (f"No checks have run at the end of {chosen.handle}.",)
-    return TextReport(root=session.root, lines=lines, exit_code=0 if text else 4)
+        text = None
+    if text is None:
+        return TextReport(root=session.root, lines=(f"No checks have run at the end of {chosen.handle}.",), exit_code=4)
+    return TextReport(root=session.root, lines=tuple(text.splitlines()) or ("The checks wrote nothing.",))
 
 
 def _hints(chosen: Selection, changed: bool) -> tuple[Hint, ...]:

@@ -303,13 +303,15 @@ def _commit_options(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "handle", nargs="?", default="", metavar="HANDLE", help="only that turn; without it all that is not committed yet"
     )
-    p.add_argument("-m", "--message", default="", metavar="TEXT", help="the message; without it one is made from the turn")
+    p.add_argument("-m", "--message", metavar="TEXT", help="the message; without it one is made from the turn")
     p.add_argument("--include-mine", action="store_true", help="also your own changes in the files that the agent changed")
     p.add_argument("--dry-run", action="store_true", help="say what would be committed, commit nothing")
 
 
 def _commit_args(ns: argparse.Namespace, typed: Typed) -> a.CommitArgs:
-    return a.CommitArgs(handle=ns.handle, message=ns.message, include_mine=ns.include_mine, dry_run=ns.dry_run)
+    if ns.message is not None and not ns.message.strip():
+        raise UsageError("an empty message says nothing; without -m one is made from the turn", "git safety commit -h")
+    return a.CommitArgs(handle=ns.handle, message=ns.message or "", include_mine=ns.include_mine, dry_run=ns.dry_run)
 
 
 def _explain_options(p: argparse.ArgumentParser) -> None:

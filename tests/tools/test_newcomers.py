@@ -108,3 +108,22 @@ def test_missing_plugin_does_not_make_run_lie(repo: RepoBuilder) -> None:
     settings(repo, plugins=["nosuch"])
     done = repo.must("run", "--", "sh", "-c", "echo x >y")
     assert "not protected" not in done.text and os.path.exists(repo.path("y"))
+
+
+def test_what_a_commit_left_out_can_be_included_after_it(repo: RepoBuilder) -> None:
+    """The first commit names the file that holds the user's line too, the second one takes it whole when asked to."""
+    settings(repo, autocommit={"enabled": False})
+    with repo.user():
+        repo.replace("a.txt", "line 5\n", "line 5, mine\n")
+    with repo.agent():
+        repo.replace("a.txt", "line 5, mine\n", "line 5, the agent's\n")
+        repo.write("new", "agent\n")
+    repo.must("commit", code=3)
+    assert repo.git("show", "--format=", "--name-only").splitlines() == ["new"]
+    repo.must("commit", "--include-mine")
+    assert repo.git("show", "--format=", "--name-only").splitlines() == ["a.txt"] and repo.status() == ""
+
+
+def test_an_empty_message_is_no_message(repo: RepoBuilder) -> None:
+    """``-m ''`` is refused instead of passed over."""
+    assert "empty message" in repo.must("commit", "-m", "", code=2).text

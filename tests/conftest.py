@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "error")
     if config.getoption("--seed") is None:
         config.option.seed = random.SystemRandom().randrange(1 << 32)
+    # A shell starts what it puts in the background with SIGINT ignored, and a program that ignores it passes that on to its children.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     process.preload()
 
 

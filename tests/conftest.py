@@ -29,9 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "error")
     if config.getoption("--seed") is None:
         config.option.seed = random.SystemRandom().randrange(1 << 32)
-    # A shell starts what it puts in the background with SIGINT ignored, and a program that ignores it passes that on to its children.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts what it puts in the background with these ignored, and a program that ignores them passes that on to its children.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     process.preload()
 
 

@@ -84,7 +84,12 @@ def commit(session: Session, args: CommitArgs) -> Done:
         once += done.once
     if not told:
         if find_root(session.root) is None and not Snapshot(session.log.odb, head.tree).members():
-            return Done(("Nothing was committed: this is no git repository.",), code=1, hints=(Hint("Make one", "git init"),))
+            return Done(
+                ("Nothing was committed: this is no git repository.",),
+                code=1,
+                hints=(Hint("Make one", "git init"),),
+                nothing=True,
+            )
         what = f"t{number}" if number else "the newest conversation"
         text = f"Nothing to commit: what {what} changed is committed, undone, or was left out before."
         return Done(

@@ -99,10 +99,10 @@ def test_something_in_progress(repo: RepoBuilder, state: str) -> None:
 
 
 def test_no_repository(folder: RepoBuilder) -> None:
-    """In a plain folder nothing is committed and nothing is said, at the first turn and the second."""
+    """In a plain folder nothing is committed and nothing is said, at the first turn and the second; who asks for a commit is told."""
     settings(folder)
     assert turn(folder) == "" and turn(folder, data="two\n") == ""
-    folder.must("commit", code=4)
+    assert "no git repository" in folder.must("commit", code=1).text
 
 
 def member(repo: RepoBuilder, name: str) -> RepoBuilder:

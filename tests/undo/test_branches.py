@@ -126,7 +126,7 @@ def test_pushed_commit_stays(repo: RepoBuilder) -> None:
     assert "revert" in done.out
 
 
-@pytest.mark.parametrize("script", ["git push -q ../remote HEAD:main", "cd . && git -c a.b=c push --force ../remote main"])
+@pytest.mark.parametrize("script", ["git push -q ../remote HEAD:main", "cd . && git -c a.b=c push --atomic ../remote main"])
 def test_commit_pushed_by_url_stays(repo: RepoBuilder, script: str) -> None:
     """No remote-tracking ref tells of a push by URL; the command that pushed does. Rule: a push seen."""
     repo.sh("git init -q --bare ../remote")

@@ -545,7 +545,7 @@ def quiet(repo: RepoBuilder, seconds: float) -> None:
 
 
 def turns(repo: RepoBuilder) -> list[str]:
-    return [row["handle"] for row in json.loads(repo.run("log", "--json").out)["rows"] if row["handle"].startswith("t")]
+    return [row["handle"] for row in json.loads(repo.run("log", "--json").out)["rows"] if row["handle"][1:].isdigit()]
 
 
 def test_undo_takes_back_the_last_burst(piped: Piped, repo: RepoBuilder) -> None:

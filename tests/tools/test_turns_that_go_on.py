@@ -15,7 +15,7 @@ RESTLESS = '#!/bin/sh\nfor f in "$@"; do echo "run $$" >>"$f"; done\nexit 1\n'
 
 def handles(repo: RepoBuilder) -> list[str]:
     rows = json.loads(repo.must("log", "--json", "--all").out)["rows"]
-    return [row["handle"] for row in rows if row["handle"][:1] == "t"]
+    return [row["handle"] for row in rows if row["handle"][1:].isdigit()]
 
 
 def bad_turn(repo: RepoBuilder) -> None:

@@ -59,7 +59,7 @@ SECRETS: dict[str, Callable[[], str]] = {
     "twilio-key": lambda: f"Client('{'S' + 'K'}{made(HEX, 32)}')",
     "sendgrid-key": lambda: f"SENDGRID={'S' + 'G.'}{made(URL64, 22)}.{made(URL64, 43)}",
     "mailgun-key": lambda: f"auth=('api', '{'ke' + 'y-'}{made(HEX, 32)}')",
-    "npm-token": lambda: f"//registry.npmjs.org/:_authToken={'np' + 'm_'}{made(WORD, 36)}",
+    "npm-token": lambda: f"//npm.example.test/:_authToken={'np' + 'm_'}{made(WORD, 36)}",
     "pypi-token": lambda: f"password = {'py' + 'pi-AgEIcHlwaS5vcmc'}{made(URL64, 120)}",
     "hugging-face-token": lambda: f"login('{'h' + 'f_'}{made(LETTERS, 34)}')",
     "jwt": lambda: (
@@ -90,7 +90,7 @@ MORE: tuple[tuple[str, Callable[[], str]], ...] = (
     ("azure-client-secret", lambda: f"secret = abc8{'Q' + '~'}{made(URL64, 34)}"),
     ("twilio-auth-token", lambda: f"TWILIO_AUTH_TOKEN = '{made(HEX, 32)}'"),
     ("mailgun-key", lambda: f"MAILGUN_API_KEY={made(HEX, 32)}-{made(HEX, 8)}-{made(HEX, 8)}"),
-    ("npm-token", lambda: f"//registry.npmjs.org/:_authToken={uuid.UUID(int=_chance.getrandbits(128))}"),
+    ("npm-token", lambda: f"//npm.example.test/:_authToken={uuid.UUID(int=_chance.getrandbits(128))}"),
     ("discord-webhook", lambda: f"https://discord.com/api/webhooks/{made('123456789', 18)}/{made(URL64, 68)}"),
     ("heroku-key", lambda: f"{'HR' + 'KU-'}AA{made(URL64, 58)}"),
     ("vault-token", lambda: f'vault_token: "s.{made(WORD, 24)}"'),

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,12 @@ class Call:
     cwd: bytes
     paths: tuple[bytes, ...] | None = None
     agent: Mapping[str, str] | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Names the input without giving it away, in the log, the results and the audit."""
+        text = json.dumps(self.input, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,7 @@ class Recorder:
             declared_text = None if paths is None else [path.decode("latin-1") for path in paths]
             command = call.input.get("command")
             state.pending[call.id] = Pending(
-                call.id, state.calls, call.tool, digest(call.input), _summary(call), declared_text, self.now_ms(),
+                call.id, state.calls, call.tool, call.digest, _summary(call), declared_text, self.now_ms(),
                 command=command if isinstance(command, str) and len(command) <= LONGEST_JUDGED else "",
             )  # fmt: skip
             self._save(state)
@@ -235,10 +242,6 @@ class Recorder:
 
         state = self.sessions.load(self.id)
         return counts_of_turn(self.log, state.turn) if state.turn else None
-
-    def turn_changed(self) -> bool:
-        """Whether the open turn has recorded a change of its own so far."""
-        return self.last_turn_summary() is not None
 
     def take_notices(self) -> list[str]:
         """Texts for the user that have gathered, each once."""
@@ -670,10 +673,6 @@ def captured_paths(place: Place, call: Call) -> tuple[bytes, ...] | None:
             if place_of_it != place.root:
                 found[place_of_it[len(place.root) + 1 :] if inside else place_of_it] = None
     return tuple(found)
-
-
-def digest(tool_input: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(tool_input, sort_keys=True, default=str).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _summary(call: Call) -> str:

@@ -17,7 +17,7 @@ from safety.hooks.caller import Outcome, call_hooks, merge
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
 from safety.hooks.message import Message
 from safety.hooks.registry import HookRegistry
-from safety.recorder import RUN_PREFIX, Call, CaptureFailed, Recorder, digest, is_one_conversation, state_folder
+from safety.recorder import RUN_PREFIX, Call, CaptureFailed, Recorder, is_one_conversation, state_folder
 from safety.store.turns import Finished
 from safety.types import Decision
 
@@ -120,12 +120,12 @@ class Session(Recorder):
 
         What would have gone back to the agent is told to the user.
         """
-        feedback = None if self.is_run else self.turn_end()
-        if feedback is not None:
-            self.notices.append(feedback.reason)
-        self.close_turn(scan=scan)
         if self.is_run:
+            self.close_turn(scan=scan)
             self.sessions.drop(self.id)
+        elif (feedback := self.turn_end()) is not None:
+            self.notices.append(feedback.reason)
+            self.close_turn(scan=scan)
 
     def finished_calls(self) -> Mapping[str, Finished]:
         """What the calls of the newest turn came to, by id: for a host that starts again and asks which of them ran to their end."""
@@ -249,7 +249,7 @@ class Session(Recorder):
         """Before any handler runs, so that no handler's crash loses what the tool gave (design 4)."""
         status, text = ("ok", result or "") if error is None else ("error", error)
         try:
-            self.sessions.keep_result(self.id, call.id, digest(call.input), status, text)
+            self.sessions.keep_result(self.id, call.id, call.digest, status, text)
         except OSError as fault:
             self.notices.append(f"git-safety: the result of {call.tool} could not be kept: {fault.strerror or fault}")
 
@@ -287,7 +287,6 @@ __all__ = [
     "Session",
     "TurnStart",
     "checks_log",
-    "digest",
     "is_one_conversation",
     "state_folder",
 ]

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from safety.plumbing.ignore import ignored_paths
+from safety.plumbing.repo import common_dir_of, open_repository, read_head
 from safety.plumbing.run import Git, GitError
 from safety.policy.places import absolute, has_pattern, inside
 from safety.policy.values import NOTHING, UNKNOWN, Answer, CallFacts, Question, Thing
@@ -101,8 +103,7 @@ def _is_ignored(world: World, path: str) -> bool:
     top = _top(world, os.path.dirname(path))
     if top is None:
         return False
-    return world.git.user(os.fsencode(top), ["check-ignore", "-q", "--", _below(path, top)], ok=(0, 1), deadline_s=_DEADLINE_S,
-                          extra_env=_WORD_PATHSPECS).returncode == 0  # fmt: skip
+    return bool(ignored_paths(world.git, os.fsencode(top), [os.fsencode(_below(path, top))], deadline_s=_DEADLINE_S))
 
 
 def _things_below(world: World, paths: list[str]) -> list[Thing] | None:
@@ -333,24 +334,8 @@ def _refs(world: World, question: Question) -> Answer:
 
 def _whose(world: World, top: str) -> str:
     own = world.facts.git_dir
-    return "ours" if own is not None and _common(_git_dir(top)) == _common(own) else "other"
-
-
-def _git_dir(top: str) -> str:
-    path = f"{top}/.git"
-    if os.path.isfile(path):
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            named = file.read(4096).partition("gitdir:")[2].strip()
-        path = os.path.join(top, named)
-    return os.path.realpath(path)
-
-
-def _common(git_dir: str) -> str:
-    try:
-        with open(f"{git_dir}/commondir", encoding="utf-8", errors="surrogateescape") as file:
-            return os.path.realpath(os.path.join(git_dir, file.read(4096).strip()))
-    except OSError:
-        return os.path.realpath(git_dir)
+    found = open_repository(os.fsencode(top))
+    return "ours" if own is not None and found is not None and found.common_dir == common_dir_of(os.fsencode(own)) else "other"
 
 
 def _merged(world: World, question: Question) -> Answer:
@@ -374,11 +359,8 @@ def _merged(world: World, question: Question) -> Answer:
 
 
 def _head(top: str) -> str:
-    try:
-        with open(f"{_git_dir(top)}/HEAD", encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4096).removeprefix("ref:").strip()
-    except OSError:
-        return ""
+    found = open_repository(os.fsencode(top))
+    return "" if found is None else os.fsdecode(read_head(found.git_dir).removeprefix(b"ref: "))
 
 
 def _branch(world: World, question: Question) -> Answer:

@@ -20,6 +20,7 @@ from safety.policy.shell import Parsed, parse
 from safety.policy.values import TREE_AND_REFS, CallFacts, Coverage
 from safety.session import Call, Session
 from safety.store.linked import linked_files
+from safety.store.packs import write_whole
 from safety.store.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -116,21 +117,26 @@ def text_of(call: Call) -> str:
 def _judge(session: Session, call: Call, text: str) -> Verdict:
     facts = _facts(session, call)
     commands: list[tuple[str, ...]] = []
-    coverage = coverage_of(session, call)
+    parsed = None
     if any(isinstance(call.input.get(name), (str, list)) for name in _TEXT_FIELDS) and not call.paths:
         parsed = parse(text, facts.cwd, home=facts.home, variables=facts.variables or {})
         effects = effects_of(parsed, facts)
         commands = [tuple(word.text for word in command.words) for command in parsed.commands]
-        coverage = replace(coverage, left_out=_but_snapshotted(coverage.left_out, parsed, text, facts.cwd))
     elif call.paths:
         kind = _KINDS.get(call.tool.lower().replace("-", "_"), "write")
         paths = [(os.fsdecode(path), os.path.realpath(os.fsdecode(path))) for path in call.paths]
         effects = effects_of_tool(kind, paths, facts)
     else:
         return Verdict("allow")
+    rules = rules_of(session)
+    if not effects and not rules.rules:
+        return Verdict("allow")
+    coverage = coverage_of(session, call)
+    if parsed is not None:
+        coverage = replace(coverage, left_out=_but_snapshotted(coverage.left_out, parsed, text, facts.cwd))
     answers = answer(World(session.place.git, facts), questions_of(effects, coverage)) if effects else {}
     taint = session.sessions.load(session.id).taint if effects else ""
-    return judge(effects, answers, coverage, rules_of(session), taint=taint, facts=facts, commands=commands)
+    return judge(effects, answers, coverage, rules, taint=taint, facts=facts, commands=commands)
 
 
 def _but_snapshotted(left_out: tuple[str, ...], parsed: Parsed, text: str, cwd: str) -> tuple[str, ...]:
@@ -217,10 +223,7 @@ def _take_allowance(session: Session, named: str) -> bool:
 
 
 def _write_allowances(session: Session, allowed: Mapping[str, int]) -> None:
-    path = session.place.state / ALLOWED_FILE
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(allowed))
-    os.replace(temporary, path)
+    write_whole(session.place.state / ALLOWED_FILE, json.dumps(allowed).encode("ascii"), durable=False)
 
 
 def _cut(text: str, most: int) -> str:

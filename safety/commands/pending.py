@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from safety.commit.delta import ignored_paths
 from safety.plumbing.diff import hunks, is_binary, split_lines
+from safety.plumbing.ignore import ignored_paths
 from safety.plumbing.merge import merge_text, merge_trivial
 from safety.session import Session, is_one_conversation
 from safety.store.attribution import undone_turns

@@ -15,6 +15,7 @@ from safety.commit.objects import Clash, Objects
 from safety.commit.staging import Staging, merge_entries, staged_after
 from safety.commit.state import State
 from safety.commit.values import EXECUTABLE, GITLINK, LINK, REGULAR, Change, Entry, LeftOut, Request, Side, Step
+from safety.plumbing.ignore import ignored_paths
 from safety.plumbing.index import ASSUME_VALID, SKIP_WORKTREE
 from safety.plumbing.odb import hash_object
 from safety.plumbing.run import Git
@@ -68,6 +69,7 @@ def compute_delta(git: Git, objects: Objects, state: State, request: Request, tr
         for path, parts in by_path(request.steps).items()
         if _may_commit(delta, request, objects, staging, path, parts)
     }
+    # What git ignores is nobody's to commit, and nothing is said of it.
     for path in ignored_paths(git, request.root, [path for path in steps if _is_new(objects, staging, tree, path)]):
         del steps[path]
     sides = [(path, side) for path, parts in steps.items() for part in parts for side in part if side is not None]
@@ -182,17 +184,6 @@ def _on_disk(root: bytes, path: bytes) -> Side | None:
 
 def _is_new(objects: Objects, staging: Staging, tree: str, path: bytes) -> bool:
     return objects.entry(tree, path) is None and path not in staging.paths
-
-
-def ignored_paths(git: Git, root: bytes, paths: Sequence[bytes]) -> set[bytes]:
-    """Those of these untracked paths that git ignores; they are nobody's to commit, and nothing is said of them."""
-    if not paths:
-        return set()
-    fed = b"".join((b"./" + path if path.startswith(b":") else path) + b"\0" for path in paths)
-    # check-ignore refuses literal pathspecs.
-    env = {"GIT_LITERAL_PATHSPECS": "0"}
-    done = git.user(root, ["check-ignore", "-z", "--stdin"], input=fed, ok=(0, 1), extra_env=env)
-    return {path.removeprefix(b"./") for path in done.stdout.split(b"\0")[:-1]}
 
 
 class _Maker:

@@ -12,5 +12,9 @@ def verb(change: Change) -> str:
 
 def shown_path(path: bytes) -> str:
     """A path as text on one line: what cannot be printed is escaped."""
-    text = path.decode("utf-8", "backslashreplace")
+    return on_one_line(path.decode("utf-8", "backslashreplace"))
+
+
+def on_one_line(text: str) -> str:
+    """The text with what cannot be printed escaped."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

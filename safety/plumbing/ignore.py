@@ -1,7 +1,8 @@
 """Which paths git would leave out by .gitignore files, the repository's info/exclude and the user's excludes file; asked of git.
 
-git runs in store context, so neither the user's configuration nor a hook has a say; the two files that git would find through the
-user's git directory and configuration are handed over as one.
+``IgnoreRules`` asks in store context, so neither the user's configuration nor a hook has a say; the two files that git would find
+through the user's git directory and configuration are handed over as one. ``ignored_paths`` asks the user's repository itself, whose
+index counts: what is tracked is not ignored.
 """
 
 from __future__ import annotations
@@ -10,13 +11,29 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from safety.plumbing.run import Git, GitError
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = 4  # of one answer: source, line number, pattern, path
+_WORD_PATHSPECS = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses the other value
+
+
+def ignored_paths(git: Git, root: bytes, paths: Collection[bytes], *, deadline_s: float = 60) -> set[bytes]:
+    """Those of ``paths`` (relative to the work tree ``root``) that git ignores in the user's repository. Raises GitError."""
+    if not paths:
+        return set()
+    done = git.user(
+        root,
+        ["check-ignore", "-z", "--stdin"],
+        input=b"".join(_plain(path) + b"\0" for path in paths),
+        ok=(0, 1),
+        deadline_s=deadline_s,
+        extra_env=_WORD_PATHSPECS,
+    )
+    return {path.removeprefix(b"./") for path in done.stdout.split(b"\0")[:-1]}
 
 
 class IgnoreRules:
@@ -62,7 +79,7 @@ class IgnoreRules:
             work_tree=self._root,
             input=b"".join(self._question(path) + b"\0" for path in paths),
             ok=(0, 1, 128),
-            extra_env={"GIT_LITERAL_PATHSPECS": "0"},  # check-ignore refuses the other value
+            extra_env=_WORD_PATHSPECS,
         )
         fields = done.stdout.split(b"\0")
         answered = len(fields) // _FIELDS
@@ -79,7 +96,7 @@ class IgnoreRules:
         bare = path.rstrip(b"/")
         if bare != path and os.path.lexists(os.path.join(self._root, bare)):
             path = bare
-        return b"./" + path if path.startswith(b":") else path  # a colon in front means magic
+        return _plain(path)
 
 
 class _Links:
@@ -97,6 +114,10 @@ class _Links:
             known = self.above(folder) or _is_link(os.path.join(self._root, folder))
             self._known[folder] = known
         return known
+
+
+def _plain(path: bytes) -> bytes:
+    return b"./" + path if path.startswith(b":") else path  # a colon in front means magic
 
 
 def _patterns(path: bytes | None) -> bytes:

@@ -113,7 +113,7 @@ def _open_git_file(root: bytes, place: bytes) -> Repository:
 
 
 def _describe(root: bytes, git_dir: bytes) -> Repository:
-    common_dir = _common_dir(git_dir)
+    common_dir = common_dir_of(git_dir)
     found = Repository(root, git_dir, common_dir, foreign_owner=_foreign_owner(root, git_dir))
     text = _read_small(os.path.join(common_dir, b"config"))
     if text is None:
@@ -161,7 +161,8 @@ def _work_tree_problem(found: Repository, configured: bytes | None) -> tuple[str
     return "work-tree-elsewhere", f"core.worktree says that the files are in {os.fsdecode(actual)}"
 
 
-def _common_dir(git_dir: bytes) -> bytes:
+def common_dir_of(git_dir: bytes) -> bytes:
+    """The directory that a work tree's own one shares with others; itself if it shares none."""
     pointer = _read_small(os.path.join(git_dir, b"commondir"))
     if not pointer or b"\0" in pointer:
         return git_dir
@@ -170,14 +171,15 @@ def _common_dir(git_dir: bytes) -> bytes:
 
 def _is_git_directory(path: bytes) -> bool:
     """Git's test: a HEAD that looks like one, and objects and refs here or in the common directory."""
-    head = _read_head(path)
+    head = read_head(path)
     if not head.startswith(b"ref: refs/") and not _HEX.match(head):
         return False
-    common_dir = _common_dir(path)
+    common_dir = common_dir_of(path)
     return os.path.isdir(os.path.join(common_dir, b"objects")) and os.path.isdir(os.path.join(common_dir, b"refs"))
 
 
-def _read_head(git_dir: bytes) -> bytes:
+def read_head(git_dir: bytes) -> bytes:
+    """What HEAD says: ``ref: refs/...`` with one space, or an id in hex; empty if it cannot be read."""
     head = os.path.join(git_dir, b"HEAD")
     try:
         target = os.readlink(head)
@@ -430,7 +432,7 @@ def other_worktrees(common_dir: bytes, own: bytes | None = None) -> list[Worktre
 
 
 def _worktree(git_dir: bytes, root: bytes | None) -> WorktreeHead:
-    head = _read_head(git_dir)
+    head = read_head(git_dir)
     return WorktreeHead(git_dir, head, frozenset(_branches_in_use(git_dir, head)), root)
 
 

@@ -81,8 +81,6 @@ class Settings:
     warnings: tuple[str, ...] = ()
 
 
-#: Keys of parts that are not built yet: known, so that a file written for a later version does not warn.
-LATER: tuple[str, ...] = ()
 #: Objects of keys.
 SECTIONS = ("snapshots", "store", "gate", "autocommit", "trust", "agents_md", "screening", "run", "watch", "daemon", "ui")
 #: Tables that are read elsewhere, kept as written.
@@ -145,14 +143,15 @@ def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Sett
     values: dict[str, Any] = {}
     warnings: list[str] = []
     path = settings_file(environ)
-    for key, value in _flat(_read(path)).items():
+    raw = _read(path)
+    for key, value in _flat(raw).items():
         name = _known(key, warnings, path)
         if name:
             values[name] = _checked(key, value, path)
     if root is not None:
         values.update(_projects(Path(os.fsdecode(root)) / PROJECT_FILE, values, warnings))
     for table in TABLES:
-        values[table] = _table(_read(path), table, path)
+        values[table] = _table(raw, table, path)
     return Settings(**values, warnings=tuple(warnings))
 
 
@@ -258,7 +257,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _flat(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in raw.items():
-        if not prefix and key in (*LATER, *TABLES):
+        if not prefix and key in TABLES:
             continue
         if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{key}."))
@@ -269,8 +268,6 @@ def _flat(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _known(key: str, warnings: list[str], path: Path) -> str | None:
     name = key.replace(".", "_")
-    if key.split(".")[0] in LATER:
-        return None
     if key in SECTIONS or (name not in _DEFAULTS and key.rpartition(".")[0].replace(".", "_") in _DEFAULTS):
         raise BadSettings(f"{path}: {key.rpartition('.')[0] or key} has the wrong type", f"$EDITOR {path}")
     if name in ("warnings", "project_hooks") or name not in _DEFAULTS:

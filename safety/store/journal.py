@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from safety.plumbing.index import IndexEntry
 from safety.plumbing.refs import RefUpdate, StashEntry
 from safety.store.gitstate import GitPlan, GitValue, Group
 from safety.store.members import MemberPlace
+from safety.store.packs import sync_folder, write_whole
 from safety.store.place import Place
 from safety.store.restore import Step
 from safety.types import ABSENT, Absent, ObjectId, PathState, Present, Unknown
@@ -70,14 +70,7 @@ def journal_file(place: Place) -> Path:
 def write_journal(place: Place, job: Job, locks: Mapping[str, Sequence[int]]) -> None:
     """Makes the journal durable before anything is touched."""
     raw = {"v": JOURNAL_VERSION, "locks": {key: list(value) for key, value in locks.items()}, **_encode_job(job)}
-    path = journal_file(place)
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "w", encoding="ascii") as file:
-        json.dump(raw, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
+    write_whole(journal_file(place), json.dumps(raw).encode("ascii"))
 
 
 def read_journal(place: Place) -> tuple[Job, dict[str, list[int]]] | None:
@@ -97,15 +90,7 @@ def read_journal(place: Place) -> tuple[Job, dict[str, list[int]]] | None:
 
 def remove_journal(place: Place) -> None:
     journal_file(place).unlink(missing_ok=True)
-    _sync_folder(place.state)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(place.state)
 
 
 def _b(data: bytes) -> str:

@@ -286,13 +286,18 @@ def sync_folder(folder: str | Path) -> None:
 
 
 def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replaces a small file as a whole; with ``durable`` it is on the disk when this returns."""
+    """Replaces a small file as a whole; with ``durable`` it is on the disk when this returns. On an OSError the old one stays."""
     temporary = path.with_name(f"{path.name}.new-{os.getpid()}")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
     if durable:
         sync_folder(path.parent)

@@ -16,6 +16,7 @@ from typing import Any
 
 from safety.faults import SafetyError
 from safety.plumbing.repo import find_root, open_repository
+from safety.store.packs import write_whole
 
 STATE_VERSION = 1
 
@@ -76,9 +77,7 @@ def _version(path: Path) -> str:
             return found
     except FileNotFoundError:
         pass
-    draft = path.with_name(f"version.new-{os.getpid()}")
-    draft.write_text(f"{STATE_VERSION}\n")
-    os.replace(draft, path)
+    write_whole(path, f"{STATE_VERSION}\n".encode(), durable=False)
     return str(STATE_VERSION)
 
 
@@ -144,10 +143,7 @@ def save(home: Path, entry: Entry) -> None:
         "inode": entry.inode,
         "history": entry.history,
     }
-    path = home / "workspaces" / f"{entry.key}.json"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(raw), encoding="ascii")
-    os.replace(temporary, path)
+    write_whole(home / "workspaces" / f"{entry.key}.json", json.dumps(raw).encode("ascii"), durable=False)
 
 
 def forget(home: Path, entry: Entry) -> None:

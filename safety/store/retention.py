@@ -17,7 +17,7 @@ from safety.store import shallow
 from safety.store.chains import Attribution, chains, read_chain
 from safety.store.linked import Unshared, linked_files, unshare_links
 from safety.store.oplog import REMEMBERED_HEADS, Operation
-from safety.store.packs import StoreSize, store_size, taking_part
+from safety.store.packs import StoreSize, store_size, taking_part, write_whole
 from safety.store.prune import Pruned, prune
 from safety.store.repack import repack_loose, repack_packs
 from safety.store.storerefs import ANCHOR, LOG, PIN, delete_refs, refs_below
@@ -180,9 +180,7 @@ def _trim_heads(git_dir: Path, chain: str) -> None:
     except FileNotFoundError:
         return
     if len(lines) > 4 * REMEMBERED_HEADS:
-        temporary = path.with_name(f"{chain}.new-{os.getpid()}")
-        temporary.write_bytes(b"".join(lines[-REMEMBERED_HEADS:]))
-        os.replace(temporary, path)
+        write_whole(path, b"".join(lines[-REMEMBERED_HEADS:]), durable=False)
 
 
 # ---- all of it -----------------------------------------------------------------------------------------------------------------

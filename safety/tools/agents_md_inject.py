@@ -86,9 +86,13 @@ def _tell(session: Session, cwd: bytes, event: str) -> Iterator[Message]:
 
 def _ignored(session: Session, root: bytes, folders: Sequence[bytes]) -> Collection[bytes]:
     """Those of some folders of a repository that git ignores."""
-    env = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses the other value
-    done = session.place.git.user(root, ["check-ignore", "-z", "--stdin"], input=b"\0".join(folders), check=False, extra_env=env)
-    return frozenset(done.stdout.split(b"\0")) if done.returncode == 0 else frozenset()
+    from safety.plumbing.ignore import ignored_paths
+    from safety.plumbing.run import GitError
+
+    try:
+        return ignored_paths(session.place.git, root, folders)
+    except GitError:  # then none is left out
+        return frozenset()
 
 
 def typed(session: Session, words: Sequence[str]) -> Report:

@@ -13,7 +13,7 @@ from typing import Any
 from safety.hooks import priorities
 from safety.hooks.caller import Outcome
 from safety.hooks.events import HookType, ToolExecutePostData, ToolExecutePreData
-from safety.session import AUDIT_LOG, Call, Session, digest
+from safety.session import AUDIT_LOG, Call, Session
 from safety.tools.spec import HookSpec, ToolSpec
 
 MAX_BYTES = 4 << 20
@@ -25,7 +25,7 @@ def turn_opened(session: Session, outcome: Outcome) -> None:
 
 def before(data: ToolExecutePreData, session: Session, outcome: Outcome) -> None:
     call: Call = data.tool_use
-    _write(session, outcome, call=call.id, tool=call.tool, digest=digest(call.input))
+    _write(session, outcome, call=call.id, tool=call.tool, digest=call.digest)
 
 
 def asked(tool_use: Call, preview: str | None, workspace: Path | None, session: Session, outcome: Outcome) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from safety.runtime.open import open_session
-from safety.session import AUDIT_LOG, Call, Session, digest
+from safety.session import AUDIT_LOG, Call, Session
 from safety.tools import audit_log
 from safety.types import Decision
 from tests.support.repo import NINE_LINES, RepoBuilder
@@ -39,7 +39,8 @@ def test_one_line_a_moment_and_no_values(repo: RepoBuilder) -> None:
     assert [line["event"] for line in found] == ["turn.pre", "tool.execute.pre", "tool.confirm", "tool.execute.post", "turn.post"]
     assert SECRET not in (opened(repo).place.state / AUDIT_LOG).read_text()
     pre, post = found[1], found[3]
-    assert (pre["call"], pre["tool"], pre["digest"], pre["decision"]) == ("c1", "shell", digest(call["input"]), "allow")
+    digest = Call("c1", "shell", call["input"], b"/").digest
+    assert (pre["call"], pre["tool"], pre["digest"], pre["decision"]) == ("c1", "shell", digest, "allow")
     assert post["status"] == "error" and pre["session"] == repo.session and pre["time_ms"] > 1_600_000_000_000
     assert [name for name, _, _ in found[0]["called"]] == ["precommit.turn_pre", "auto_snapshots.turn", "agents_md_inject.turn"]
     assert [name for name, _, _ in found[4]["called"]] == ["auto_snapshots.settle", "precommit.turn_post", "autocommit.turn_post"]

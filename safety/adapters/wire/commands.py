@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from safety.commands.report import Ask, LogReport, PathLine, Report, TextReport, UndoReport, summary
+from safety.commit.words import on_one_line
 from safety.faults import SafetyError
 from safety.session import Session
 from safety.tools.spec import in_session
@@ -76,8 +77,7 @@ def _undo_text(report: UndoReport) -> Iterator[str]:
 
 
 def _subject(line: PathLine) -> str:
-    path = os.fsencode(line.path).decode("utf-8", "backslashreplace")
-    return _clean(f"{path}  {line.note}".strip())
+    return on_one_line(f"{os.fsencode(line.path).decode('utf-8', 'backslashreplace')}  {line.note}".strip())
 
 
 def _log_text(report: LogReport) -> Iterator[str]:
@@ -85,9 +85,4 @@ def _log_text(report: LogReport) -> Iterator[str]:
         yield "Nothing is recorded here yet."
     for row in report.rows:
         state = f", {row.state}" if row.state else ""
-        yield _clean(f"{row.handle}  {row.agent}: {row.text.splitlines()[0] if row.text else ''}, {row.files} files{state}")
-
-
-def _clean(text: str) -> str:
-    """One line without control characters."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+        yield on_one_line(f"{row.handle}  {row.agent}: {row.text.splitlines()[0] if row.text else ''}, {row.files} files{state}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from safety.plumbing.ignore import IgnoreRules
+from safety.plumbing.ignore import IgnoreRules, ignored_paths
 from safety.plumbing.run import Completed, Git, GitError
 
 Environment = dict[str, str]
@@ -163,3 +163,17 @@ def test_a_missing_scan_directory_is_an_error(tree: Tree) -> None:
 
     with pytest.raises(GitError):
         rules.ignored([b"a"])
+
+
+def test_the_users_repository_is_asked_as_it_is(tree: Tree) -> None:
+    """What its index holds is not ignored; a colon in front of a name is part of the name; its info/exclude counts."""
+    tree.write(".gitignore", "*.log\n:folder/\n")
+    tree.write(".git/info/exclude", "mine\n")
+    tree.write("a.log")
+    tree.git.user(os.fsencode(tree.root), ["add", "-f", "a.log"])
+    asked = [b"a.log", b"b.log", b":c.log", b":folder/", b"mine", b"a.txt"]
+
+    assert ignored_paths(tree.git, os.fsencode(tree.root), asked) == {b"b.log", b":c.log", b":folder/", b"mine"}
+    assert ignored_paths(tree.git, os.fsencode(tree.root), []) == set()
+    with pytest.raises(GitError):
+        ignored_paths(tree.git, os.fsencode(tree.root.parent), [b"a"])

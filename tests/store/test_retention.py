@@ -14,7 +14,7 @@ import safety.store.prune as pruning
 import safety.store.seed as seeding
 from safety.store.anchors import anchor
 from safety.store.oplog import OpLog, Record
-from safety.store.packs import StoreBusy, alone, generation, packs, store_size, taking_part, write_pack
+from safety.store.packs import StoreBusy, alone, generation, packs, store_size, taking_part, write_pack, write_whole
 from safety.store.retention import KeepRules, forget, prune, repack_loose, repack_packs, tidy
 from safety.store.snapshot import Snapshot
 from safety.store.storerefs import refs_below
@@ -487,3 +487,17 @@ def test_small_edits_take_little_room_after_a_repack(shelf: Shelf, chance: rando
 
 def packed_bytes(shelf: Shelf) -> int:
     return sum(path.stat().st_size for path in (shelf.git_dir / "objects").rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_small_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, durable: bool) -> None:
+    """Where the new one cannot take its place there is an error, what stood there stays, and no draft is left."""
+    path = tmp_path / "file"
+    write_whole(path, b"one", durable=durable)
+    write_whole(path, b"two", durable=durable)
+    assert path.read_bytes() == b"two"
+
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "taken", b"three", durable=durable)
+    assert sorted(os.listdir(tmp_path)) == ["file", "taken"]

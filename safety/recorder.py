@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from safety.faults import SafetyError
+from safety.hooks.caller import attempt
 from safety.plumbing.pause import collector_paused
 from safety.store import registry
 from safety.store.attribution import OpenCall, actor_between_calls, group_of_mixed, settle_owners
@@ -30,13 +31,14 @@ from safety.types import Decision
 # What only some events need is imported where it is used: a hook is a process for each event.
 if TYPE_CHECKING:
     from safety.store.declared import Draft
+    from safety.store.history import TurnCounts
     from safety.store.retention import KeepRules
 
 Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
-DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves other sessions' changes unexplained
 RUN_PREFIX = "run-"
+COMMAND_FIELDS = ("command", "cmd", "script")  # of a call's input: where a text for a shell stands
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
 LONGEST_JUDGED = 10_000
@@ -51,7 +53,10 @@ class CaptureFailed(SafetyError):
 
 @dataclass(frozen=True)
 class Call:
-    """One tool call. ``paths`` are the paths it names, None where it may change anything, empty where it changes nothing."""
+    """One tool call. ``paths`` are the paths it names, None where it may change anything, empty where it changes nothing.
+
+    ``reads`` are absolute paths that a call which changes nothing shows to the model.
+    """
 
     id: str
     tool: str
@@ -59,11 +64,15 @@ class Call:
     cwd: bytes
     paths: tuple[bytes, ...] | None = None
     agent: Mapping[str, str] | None = None
+    reads: tuple[bytes, ...] = ()
 
     @cached_property
     def digest(self) -> str:
         """Names the input without giving it away, in the log, the results and the audit."""
-        text = json.dumps(self.input, sort_keys=True, default=str)
+        try:
+            text = json.dumps(self.input, sort_keys=True, default=spoken)
+        except (TypeError, ValueError, RecursionError):  # keys of several kinds, a number of 5000 digits, a list that holds itself
+            text = spoken(self.input)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
@@ -82,6 +91,7 @@ class Recorder:
     run_parent: str = ""
     on_progress: Callable[[str, int, int], None] | None = None
     is_new: bool = False
+    process: str = ""  # the agent, where it is a process of its own whose death ends the turn, in the form of ``own_process``
     notices: list[str] = field(default_factory=list)
     told_folders: set[bytes] = field(default_factory=set)
     uncaptured: set[str] = field(default_factory=set)  # calls of this process before which no snapshot could be taken
@@ -178,7 +188,9 @@ class Recorder:
 
     def capture_after(self, call: Call, error: str | None = None) -> None:
         """The engine's part of POST: what changed since PRE is the call's own."""
-        self._guarded(lambda: self._post(call, error), None)
+        number = self._guarded(lambda: self._post(call, error), 0)
+        if number and number % UPKEEP_CALLS == 0:  # a turn may be of any length
+            self._look_after(self._keep_small)
 
     def settle_turn(self) -> None:
         """Late calls lose their claim, and what changed since the last call's end is recorded, before anybody judges the turn."""
@@ -193,10 +205,7 @@ class Recorder:
     def close_turn(self, *, scan: bool = True) -> None:
         """The engine's part of a turn's end; nobody else is asked. ``scan`` False: what changed since the last call is recorded."""
         self._guarded(lambda: self._end_turn(scan), None)
-        try:
-            self.tidy()
-        except (SafetyError, OSError) as fault:
-            self.notices.append(f"git-safety: the store could not be tidied: {fault}")
+        self._look_after(self._keep_small, self.tidy)
 
     def record_own(
         self,
@@ -236,8 +245,8 @@ class Recorder:
             record = replace(self._checkpoint_record(scope, 0), kind="snapshot", pins=(name,) if name else (), summary=name)
             return self._append(draft, record)
 
-    def last_turn_summary(self) -> tuple[str, int, int, int] | None:
-        """Handle of this session's newest turn with what it changed, removed and did not cover; None when it changed nothing."""
+    def last_turn_summary(self) -> TurnCounts | None:
+        """What this session's newest turn came to; None when it changed nothing."""
         from safety.store.history import counts_of_turn
 
         state = self.sessions.load(self.id)
@@ -245,9 +254,7 @@ class Recorder:
 
     def take_notices(self) -> list[str]:
         """Texts for the user that have gathered, each once."""
-        taken = list(dict.fromkeys(self.notices))
-        self.notices.clear()
-        return taken
+        return list(dict.fromkeys(taken(self.notices)))
 
     def close(self) -> None:
         """A look is no contact: a folder in which nothing was recorded is not kept as a workspace, which would hold what is below it."""
@@ -292,7 +299,12 @@ class Recorder:
         return self.log.append(tree, replace(record, last_turn=newest))
 
     def tidy(self) -> None:
-        """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures."""
+        """The keep rules, when the store is over its cap or a day has gone by. Not under the lock: pruning waits until nobody captures.
+
+        Nothing is forgotten by rules that stand in for settings nobody can read.
+        """
+        if self.settings.broken:
+            return
         from safety.store.packs import store_size
 
         stamp = self.place.store_dir / "tidied"
@@ -330,10 +342,13 @@ class Recorder:
 
         def work() -> bool:
             state = self.sessions.load(self.id)
-            known = state.pending.pop(call.id, None) is not None
-            if known:
-                self._save(state)
-            return known
+            known = state.pending.pop(call.id, None)
+            if known is None:
+                return False
+            if known.call == state.calls:  # the next call has this number, unless one has come since
+                state.calls -= 1
+            self._save(state)
+            return True
 
         return self._guarded(work, False)
 
@@ -353,7 +368,7 @@ class Recorder:
             with self.locked():
                 return work()
         except SafetyError as fault:
-            self.notices.append(f"git-safety: not protected: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
+            self.notices.append(f"git-safety: not protected: {fault.sentence}")
         except OSError as fault:
             self.notices.append(f"git-safety: not protected: {fault.strerror or fault}")
         return failed
@@ -397,21 +412,18 @@ class Recorder:
             if not state.is_open or self._is_alive(state):
                 continue
             draft = self._everything()
-            record = Record(
-                self.new_id(), "checkpoint", "unattributed", session=state.session, agent=dict(state.agent), turn=state.turn
-            )
             state.is_open = False
             state.pending.clear()
             self.sessions.save(state)
             if draft.is_change and self.log.head_id() is not None:
-                self._append(draft, record)
+                record = self._checkpoint_record(None, state.turn)  # where other calls are open, it may be theirs
+                actor = "mixed" if record.open_calls else "unattributed"
+                agent = dict(state.agent)
+                self._append(draft, replace(record, actor=actor, session=state.session, agent=agent, turn=state.turn))
             self._close_record(state)
 
     def _is_alive(self, state: SessionState) -> bool:
-        """A ``run`` lives as long as its process; of a hook's harness no process is known, only when it was heard last."""
-        if state.session == self.id:
-            return True
-        return is_running(state.process) if state.process else self.now_ms() - state.heard_ms < DEAD_AFTER_MS
+        return state.session == self.id or state.is_alive(self.now_ms())
 
     def _actor(self) -> str:
         return actor_between_calls(self._open_calls(), bool(self.open_turns()))
@@ -431,6 +443,7 @@ class Recorder:
             turn=0 if actor == "user" else turn,
             scope=scope,
             open_calls=tuple(call.key for call in open_calls),
+            owners={} if actor == "mixed" else self._settle(None, ()),  # no call is open any more, so nobody else will
         )
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
@@ -452,8 +465,8 @@ class Recorder:
 
     def _save(self, state: SessionState) -> None:
         state.heard_ms = self.now_ms()
-        if self.is_run:
-            state.process = own_process()
+        if self.is_run or self.process:  # a worker that was forked ends without the agent; a daemon goes on without its parent
+            state.process = self.process if self.process and is_running(self.process) else own_process()
         if self.agent:
             state.agent = dict(self.agent)
         self.sessions.save(state)
@@ -474,6 +487,7 @@ class Recorder:
         state.asked = {}
         self.told_folders.clear()
         state.started_ms = self.now_ms()
+        state.began_ms = state.began_ms or state.started_ms
         state.pending.clear()
         self.sessions.drop_results(self.id)
         self._save(state)
@@ -489,26 +503,28 @@ class Recorder:
         if changed:
             self.sessions.save(outer)
 
-    def _post(self, call: Call, error: str | None) -> None:
+    def _post(self, call: Call, error: str | None) -> int:
+        """Gives the call's number in its turn, 0 for one that is not open."""
         state = self.sessions.load(self.id)
         pending = state.pending.get(call.id)
         if pending is None:
             if call.id not in state.done:
                 self._checkpoint(captured_paths(self.place, call), state)
-            return
+            return 0
         scope = None if pending.declared is None else tuple(path.encode("latin-1") for path in pending.declared)
         draft = None
         if scope is None or scope:
             draft = self._everything() if scope is None else self._declared(scope)
         others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
+        reads = scope is None and _reads_only(pending.command)
         status = "error" if error else "ok"
         pushed = not error and "push" in pending.command and _pushes(pending.command)
         if draft is not None and (draft.is_change or self._unsettled() or pushed):
             record = Record(
                 self.new_id(),
                 "call",
-                self._actor_of(pending, bool(others)),
+                self._actor_of(pending, reads, bool(others)),
                 session=self.id,
                 agent=dict(self.agent or state.agent),
                 turn=state.turn,
@@ -518,11 +534,12 @@ class Recorder:
                 digest=pending.digest,
                 summary=pending.summary,
                 prompt=state.prompt,
-                declared=scope,
+                declared=() if reads else scope,
                 scope=scope,
                 status=status,
                 pushed=pushed,
                 duration_ms=max(0, self.now_ms() - pending.started_ms),
+                running_ms=max(0, self.now_ms() - state.began_ms) if self.is_run else 0,
                 open_calls=tuple(item.key for item in [own, *others]) if others else (),
             )
             if not others:
@@ -533,18 +550,15 @@ class Recorder:
         del state.pending[call.id]
         state.finish(call.id, status)
         self._save(state)
-        if pending.call % UPKEEP_CALLS == 0:  # a turn may be of any length
-            self._keep_small()
+        return pending.call
 
     @staticmethod
-    def _actor_of(pending: Pending, has_others: bool) -> str:
-        """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change."""
-        if pending.declared is None:
-            from safety.policy.reading import reads_only
+    def _actor_of(pending: Pending, reads: bool, has_others: bool) -> str:
+        """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change.
 
-            if reads_only(pending.command):
-                return "unattributed"
-        if pending.deferred:
+        Beside a call that is open still, it may be that one's.
+        """
+        if pending.deferred or (reads and not has_others):
             return "unattributed"
         return "mixed" if has_others else "agent"
 
@@ -599,7 +613,6 @@ class Recorder:
         self._save(state)
         self._note_witness()
         self.place.odb.sync()
-        self._keep_small()
 
     def _close_record(self, state: SessionState) -> None:
         """The record that ends a turn; it settles what overlapping calls left open, if no call is open any more."""
@@ -654,7 +667,22 @@ class Recorder:
         from safety.store.repack import LOOSE_THRESHOLD, repack_loose
 
         if self.place.odb.loose_count() > LOOSE_THRESHOLD:
-            repack_loose(self.place.git, self.place.odb)
+            repack_loose(self.place.git, self.place.odb, threshold=LOOSE_THRESHOLD)
+
+    def _look_after(self, *upkeep: Callable[[], None]) -> None:
+        """Never under the lock: what is packed anew goes only when nobody captures, and we would be waiting for ourselves."""
+        try:
+            for work in upkeep:
+                work()
+        except (SafetyError, OSError) as fault:
+            self.notices.append(f"git-safety: the store could not be tidied: {fault}")
+
+
+def taken(texts: list[str]) -> list[str]:
+    """What a list held, which is empty then but for what another thread has added meanwhile."""
+    found = texts[:]
+    del texts[: len(found)]
+    return found
 
 
 def captured_paths(place: Place, call: Call) -> tuple[bytes, ...] | None:
@@ -682,13 +710,25 @@ def _summary(call: Call) -> str:
         if isinstance(value, str) and value:
             return value.strip()[:SUMMARY_LENGTH]
         if isinstance(value, list) and value:
-            return " ".join(map(str, value))[:SUMMARY_LENGTH]
+            return " ".join(map(spoken, value))[:SUMMARY_LENGTH]
     return ""
+
+
+def spoken(value: object) -> str:
+    """The value as text; its type where it has none: a host's object may fail at it, which must not cost the call or its result."""
+    text, fault = attempt(str, value)
+    return f"<{type(value).__name__}>" if fault else str(text)
 
 
 def is_one_conversation(first: str, second: str) -> bool:
     """Whether two sessions are one to a person: commands run one after another are one conversation with the shell."""
     return first == second or (first.startswith(RUN_PREFIX) and second.startswith(RUN_PREFIX))
+
+
+def _reads_only(command: str) -> bool:
+    from safety.policy.reading import reads_only
+
+    return reads_only(command)
 
 
 def _pushes(command: str) -> bool:

@@ -13,6 +13,7 @@ Two things a writer must know:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import struct
@@ -582,6 +583,10 @@ def changed(index: IndexFile, entries: Iterable[IndexEntry]) -> IndexFile:
 # ---- knowing that nothing changed ------------------------------------------------------------------------------------------
 
 
+#: A file that is not there, also below what is no folder or has a name that no file can have (a `.git` file may say anything).
+_NO_SUCH_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+
+
 def read_signature(path: bytes | os.PathLike[str]) -> tuple[int, int, int, bytes] | None:
     """Size, mtime (ns), inode and trailing checksum of the index file, None if there is none.
 
@@ -590,8 +595,10 @@ def read_signature(path: bytes | os.PathLike[str]) -> tuple[int, int, int, bytes
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
+    except OSError as fault:
+        if fault.errno in _NO_SUCH_FILE:
+            return None
+        raise
     try:
         status = os.fstat(descriptor)
         tail = os.pread(descriptor, 20, max(0, status.st_size - 20))

@@ -52,6 +52,7 @@ IN_PROGRESS: tuple[bytes, ...] = (
     b"sequencer/",
 )
 
+_MOST_LINKS = 5  # that git follows from one symbolic ref to the next
 _PER_WORKTREE_REFS = (b"refs/bisect/", b"refs/worktree/", b"refs/rewritten/")
 # Source: git's path.c, common_list.
 _COMMON = frozenset(
@@ -131,7 +132,7 @@ class GitView:
             if self.branch is None:
                 return self.head if _HEX.fullmatch(self.head) else None
             ref = self.branch
-        for _ in range(6):  # git follows five
+        for _ in range(_MOST_LINKS + 1):
             if ref in self.refs:
                 return self.refs[ref]
             if ref not in self.symrefs:
@@ -184,6 +185,24 @@ def view(files: Callable[[bytes], bytes | None], names: Iterable[bytes]) -> GitV
 def view_on_disk(git_dir: bytes, common_dir: bytes) -> GitView:
     """The view of a git directory as it is on disk now. ``common_dir`` is the same one unless the work tree is linked."""
     return view(lambda name: _read_file(_place(git_dir, common_dir, name)), names_on_disk(git_dir, common_dir))
+
+
+def commit_on_disk(git_dir: bytes, common_dir: bytes) -> bytes | None:
+    """The ``commit`` of `view_on_disk`, without reading the other refs: there may be fifty thousand."""
+    name, content = b"HEAD", _read_file(_place(git_dir, common_dir, b"HEAD"))
+    for _ in range(_MOST_LINKS + 2):
+        text = ref_text(content or b"")
+        if _HEX.fullmatch(text):
+            return text
+        if content is None and name != b"HEAD":
+            packed = _read_file(_place(git_dir, common_dir, b"packed-refs")) or b""
+            line = re.search(rb"^([0-9a-f]{40}) " + re.escape(name) + rb"\r*$", packed, re.MULTILINE)
+            return line[1] if line else None
+        if not text.startswith(b"ref:"):
+            return None
+        name = text[5:]
+        content = _read_file(_place(git_dir, common_dir, name)) if name.startswith(b"refs/") and not name.endswith(b".lock") else None
+    return None
 
 
 def names_on_disk(git_dir: bytes, common_dir: bytes) -> list[bytes]:
@@ -274,9 +293,12 @@ def _read_file(path: bytes) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
+    # O_NONBLOCK kept a FIFO from hanging us; now it is seen for what it is, and a folder too.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
     with open(descriptor, "rb") as file:
-        # O_NONBLOCK kept a FIFO from hanging us; now it is seen for what it is.
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        return file.read()
 
 
 def _walk(root: bytes, under: bytes) -> Iterator[bytes]:

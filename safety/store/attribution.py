@@ -55,9 +55,10 @@ def group_of_mixed(operations: Iterable[Operation]) -> list[Operation]:
         record = operation.record
         if record.kind not in CAPTURES:
             continue
-        if record.actor != "mixed" or record.owners:
+        if record.owners or (record.actor != "mixed" and not record.open_calls):
             break
-        group.append(operation)
+        if record.actor == "mixed":
+            group.append(operation)
     return group
 
 
@@ -101,6 +102,14 @@ def _fold(owners: dict[bytes, str]) -> dict[bytes, str]:
     return {ALL_PATHS: common, **{path: owner for path, owner in owners.items() if owner != common}}
 
 
+def turns_sharing(owner: str) -> frozenset[int]:
+    """The turns between which an owner in ``Record.owners`` is not decided; empty where it is one turn's, or nobody's."""
+    if not owner.startswith("shared:"):
+        return frozenset()
+    turns = frozenset(map(turn_of, owner.removeprefix("shared:").split(",")))
+    return turns if len(turns) > 1 else frozenset()
+
+
 @dataclass(frozen=True)
 class Owned:
     """An operation and which of its changed paths are meant: all but ``other_than``, or only ``only``."""
@@ -122,13 +131,11 @@ class Owned:
             return unattributed and any(turn_of(key) == turn for key in keys)
         return call is None or (len(keys) == 1 and keys[0].endswith(f"/{call}"))
 
-    def shares(self, path: bytes, turn: int) -> bool:
-        """Whether the path's change may be the turn's, or another's as well."""
+    def sharers(self, path: bytes) -> frozenset[int]:
+        """The turns of which any may have changed the path, as they ran at once; empty where no two did."""
         if self.operation.record.actor != "mixed" or not self.owners:
-            return False
-        owner = self.owners.get(path, self.owners[ALL_PATHS])
-        turns = {turn_of(key) for key in owner.removeprefix("shared:").split(",")} if owner.startswith("shared:") else set()
-        return turn in turns and len(turns) > 1
+            return frozenset()
+        return turns_sharing(self.owners.get(path, self.owners[ALL_PATHS]))
 
 
 def operations_of_turn(

@@ -23,7 +23,7 @@ from safety.store.declared import Draft, is_git_path, put_folders
 from safety.store.directories import DirectoryCache, Member, Survey, Walk
 from safety.store.files import Observed, Tree, observe
 from safety.store.firstcontact import GITLINK, Adopted, Signature, adopt, held_directories, put_entries, read_index
-from safety.store.gitdir import GitDirectories, GitFileCache, git_directories
+from safety.store.gitdir import GitDirectories, GitFileCache, git_directories, git_trees
 from safety.store.members import member_place
 from safety.store.place import NO_LIMITS, Budget, Limits, Place
 from safety.store.privateindex import PrivateIndex, is_indexed
@@ -67,11 +67,13 @@ def after_apply(place: Place, before: ObjectId | None, touched: Iterable[bytes],
         *members,
         *(path[: path.index(b".git")].rstrip(b"/") for path in touched if is_git_path(path) and not path.startswith(b"/")),
     ]
-    if members:
-        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()).save(
-            scan.git_files_file
-        )
-    return scan.draft(scan.editor.finish())
+    cache = (
+        scan.put_git(_members(place, DirectoryCache.load(scan.directories_file), members), place.now_ns()) if members else None
+    )
+    draft = scan.draft(scan.editor.finish())
+    if cache is not None:
+        draft.settle = lambda: scan.keep_git(cache, draft.tree)
+    return draft
 
 
 def _members(place: Place, cache: DirectoryCache, more: Iterable[bytes]) -> list[Member]:
@@ -132,15 +134,13 @@ class Scan:
                 self._put_files(tree, survey, candidates)
                 git_cache = self.put_git(survey.members, began_ns)
                 draft = self.draft(self.editor.finish())
-        known = self._git_cache
 
         def settle() -> None:
             self._note_git(self.index.update(draft.tree, candidates, self.stats, began_ns))
             survey.cache.uncovered = set(self._looked_at_again(draft.tree, candidates))
             if survey.cache != cache:
                 survey.cache.save(self.directories_file)
-            if git_cache != known:
-                git_cache.save(self.git_files_file)
+            self.keep_git(git_cache, draft.tree)
 
         draft.settle = settle
         return draft
@@ -174,9 +174,7 @@ class Scan:
     def _vanished(self) -> Draft:
         """The workspace folder itself is gone: everything in it is absent; git directories outside it are looked at."""
         self.index.forget()
-        directories = GitDirectories(
-            self.place.root, self.snapshot, self.editor, GitFileCache.load(self.git_files_file), self.place.now_ns()
-        )
+        directories = GitDirectories(self.place.root, self.snapshot, self.editor, self._known_git(), self.place.now_ns())
         outside = [member_place(self.snapshot, self.place.root, member) for member in {b"", *self.snapshot.members()}]
         for place in outside:
             if place is not None and place.common.startswith(b"/"):
@@ -393,7 +391,7 @@ class Scan:
 
     def put_git(self, members: list[Member], now_ns: int) -> GitFileCache:
         """Captures the git directories and indexes of the members, with the objects they name; gives the cache to save."""
-        self._git_cache = GitFileCache.load(self.git_files_file)
+        self._git_cache = self._known_git()
         directories = GitDirectories(self.place.root, self.snapshot, self.editor, self._git_cache, now_ns)
         places: list[bytes] = []
         indexed: set[bytes] = set()
@@ -413,6 +411,15 @@ class Scan:
         self.ids |= result.ids
         self._bring_objects(members)
         return directories.new
+
+    def _known_git(self) -> GitFileCache:
+        return GitFileCache.load(self.git_files_file, git_trees(self.place.odb, self.before))
+
+    def keep_git(self, cache: GitFileCache, tree: ObjectId) -> None:
+        """Saves what was seen of git directories, once the snapshot that holds it is an operation."""
+        cache.trees = git_trees(self.place.odb, tree)
+        if cache != self._git_cache:
+            cache.save(self.git_files_file)
 
     def _put_index(self, member: Member, cache: GitFileCache) -> None:
         repository = member.repository

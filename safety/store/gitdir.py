@@ -13,16 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from safety.plumbing.odb import SourceObjects
-from safety.plumbing.refs import object_ids, view_on_disk
+from safety.plumbing.odb import ObjectStore, SourceObjects
+from safety.plumbing.refs import commit_on_disk, object_ids
 from safety.plumbing.renames import put_in_place
 from safety.store.directories import RACY_NS, Member
 from safety.store.files import TEMPORARY_PREFIX
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository
 from safety.store.snapshot import Editor, Snapshot
-from safety.types import ABSENT, NotCovered, PathState, Present, Unknown
+from safety.store.trees import parse_tree
+from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 LARGEST_FILE = 32 << 20
 LARGEST_FOREIGN_INDEX = 8 << 20
 
@@ -31,28 +32,45 @@ FileStamp = list[int]
 
 @dataclass
 class GitFileCache:
-    """Stamps of the files and directories read at the last capture, by captured path."""
+    """Stamps of the files and directories read at the last capture, by captured path.
 
+    ``trees`` says of which snapshot: what is not in the cache was not there, so one that a kill left behind must not be believed.
+    """
+
+    trees: str = ""
     files: dict[str, FileStamp] = field(default_factory=dict)
     directories: dict[str, tuple[FileStamp, list[str], list[str]]] = field(default_factory=dict)
     indexes: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path) -> GitFileCache:
+    def load(cls, path: Path, trees: str) -> GitFileCache:
+        """The cache that was saved with the snapshot of these ``trees`` (see `git_trees`), else an empty one."""
         try:
             raw = json.loads(path.read_bytes())
-            if raw["v"] != CACHE_VERSION:
+            if raw["v"] != CACHE_VERSION or raw["trees"] != trees:
                 return cls()
             directories = {key: (value[0], value[1], value[2]) for key, value in raw["directories"].items()}
-            return cls(dict(raw["files"]), directories, dict(raw["indexes"]))
+            return cls(trees, dict(raw["files"]), directories, dict(raw["indexes"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             return cls()
 
     def save(self, path: Path) -> None:
-        raw = {"v": CACHE_VERSION, "files": self.files, "directories": self.directories, "indexes": self.indexes}
+        raw = {
+            "v": CACHE_VERSION,
+            "trees": self.trees,
+            "files": self.files,
+            "directories": self.directories,
+            "indexes": self.indexes,
+        }
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(raw, separators=(",", ":")), encoding="ascii")
         put_in_place(temporary, path)
+
+
+def git_trees(odb: ObjectStore, tree: ObjectId | None) -> str:
+    """What names the git state of a snapshot: equal where that is equal."""
+    items = parse_tree(odb.tree(tree)) if tree is not None else []
+    return "".join(oid.hex() for _, name, oid in items if name in (b"git", b"index"))
 
 
 @dataclass
@@ -181,7 +199,7 @@ class GitDirectories:
         """Objects are not copied as files; that they are there, and HEAD's among them, is what tells a repository from a ruin."""
         state: PathState = Present("dir", 0o755, b"") if there else ABSENT
         if there:
-            head = view_on_disk(place, place).commit
+            head = commit_on_disk(place, place)
             if head is not None and not SourceObjects(place + b"/objects").exists(bytes.fromhex(head.decode())):
                 state = Unknown("objects-missing")
         if self.snapshot.state(path + b"/objects") != state:

@@ -322,7 +322,8 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     on_top = ours.head == base.head and base.commit and ours.commit and ours.commit != base.commit
     if on_top and around.is_ancestor(base.commit or b"", ours.commit or b""):
         outcome.kept.append(
-            f"you committed on top of {_short(base.commit)}; commits stay, files are set back: git revert {_short(base.commit)}"
+            f"you committed on top of {_short(base.commit)}; commits stay, files are set back;"
+            f" to take the commit back: git revert {_short(base.commit)}"
         )
         return False, frozenset({base.branch} if base.branch is not None else ())
     if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from safety.store.attribution import AGENT_ACTORS, Owned, group_of_mixed, operations_of_turn, settle_owners, undone_turns
@@ -67,7 +67,7 @@ def turns(log: OpLog, *, unattributed: bool = False, start: ObjectId | None = No
 
 def _note(turn: Turn, operation: Operation, taken_back: frozenset[str]) -> None:
     record = operation.record
-    turn.started_ms = record.time_ms - record.duration_ms
+    turn.started_ms = min(turn.started_ms or record.time_ms, record.time_ms - record.duration_ms)  # its own record tells of the opening
     turn.undone = turn.undone or any(text == turn.handle or text.startswith(turn.handle + ".") for text in taken_back)
     turn.ended_ms = max(turn.ended_ms, record.time_ms)
     if record.kind in ("turn", "call"):
@@ -93,7 +93,7 @@ def pieces(log: OpLog, owned: list[Owned], turn: int, call: int | None, *, unatt
             path for path in changes(log.odb, before, operation.tree) if item.owns(path, turn, call, unattributed=unattributed)
         )
         if paths or (operation.record.git_changed and item.owns(GIT_STATE, turn, call, unattributed=unattributed)):
-            found.append(Piece(operation.id, before, operation.tree, paths))
+            found.append(Piece(operation.id, before, operation.tree, paths, turn))
     return found
 
 
@@ -111,23 +111,38 @@ def provisional_owners(log: OpLog) -> Mapping[str, Mapping[bytes, str]]:
     )
 
 
-def shared_paths(log: OpLog, owned: list[Owned], turn: int) -> list[bytes]:
-    """Paths that a call of the turn may have changed, or a call of another one that ran beside it."""
-    found: set[bytes] = set()
+def shared_paths(log: OpLog, owned: Iterable[Owned], turn: int) -> dict[bytes, frozenset[int]]:
+    """Paths that a call of the turn may have changed, or a call of another one that ran beside it; each with all these turns."""
+    found: dict[bytes, frozenset[int]] = {}
     for item in owned:
         if item.operation.record.actor == "mixed":
-            found.update(
-                path for path in changes(log.odb, log.tree_before(item.operation), item.operation.tree) if item.shares(path, turn)
-            )
-    return sorted(found)
+            for path in changes(log.odb, log.tree_before(item.operation), item.operation.tree):
+                turns = item.sharers(path)
+                if turn in turns:
+                    found[path] = found.get(path, frozenset()) | turns
+    return dict(sorted(found.items()))
 
 
-def counts_of_turn(log: OpLog, turn: int) -> tuple[str, int, int, int] | None:
-    """Handle of a turn and how many files it changed, removed and left uncovered; None when it changed nothing of its own."""
+@dataclass(frozen=True)
+class TurnCounts:
+    """How many files a turn changed and removed, and the paths that undo cannot set back: no snapshot holds one of their states.
+
+    ``undoable``: there is something that undo can set back. A path that went is counted as removed whether or not it can come back.
+    """
+
+    handle: str
+    changed: int
+    removed: int
+    uncovered: tuple[bytes, ...]
+    undoable: bool
+
+
+def counts_of_turn(log: OpLog, turn: int) -> TurnCounts | None:
+    """What a turn came to; None when it changed nothing of its own."""
     owned = owned_by(log, turn)
     changed: set[bytes] = set()
     removed: set[bytes] = set()
-    uncovered = 0
+    uncovered: set[bytes] = set()
     git = False
     for item in reversed(owned):
         operation = item.operation
@@ -137,17 +152,18 @@ def counts_of_turn(log: OpLog, turn: int) -> tuple[str, int, int, int] | None:
             if not item.owns(path, turn, None, unattributed=False):
                 continue
             new = after.state(path)
-            if isinstance(new, Unknown):
-                uncovered += 1
-            elif isinstance(new, Absent):
+            if isinstance(new, Unknown) or isinstance(before.state(path), Unknown):
+                uncovered.add(path)
+            if isinstance(new, Absent):
                 removed.add(path)
-            else:
+            elif not isinstance(new, Unknown):
                 changed.add(path)
                 removed.discard(path)
     changed -= removed
     if not changed and not removed and not uncovered and not git:
         return None
-    return f"t{turn}", len(changed), len(removed), uncovered
+    undoable = git or bool((changed | removed) - uncovered)
+    return TurnCounts(f"t{turn}", len(changed), len(removed), tuple(sorted(uncovered)), undoable)
 
 
 def parse_handle(text: str) -> tuple[int, int | None] | None:

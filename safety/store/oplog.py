@@ -38,7 +38,8 @@ class Record:
     turn), ``undo``, ``redo``, ``restore``, ``snapshot`` (taken by hand). ``actor`` as in the design's table of words. ``scope`` and
     ``declared`` are paths, None meaning everything / not declared. ``owners`` settles mixed checkpoints: operation id -> path ->
     ``session/turn/call`` or ``shared``. ``undoes`` names the operations an undo or redo took back.
-    ``pushed``: the command was seen to push.
+    ``pushed``: the command was seen to push. ``running_ms``: how long the ``run`` that a call was cut out of had been running at the
+    call's end; 0 for any other call.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Record:
     scope: tuple[bytes, ...] | None = None
     status: str = "ok"
     duration_ms: int = 0
+    running_ms: int = 0
     calls: int = 0
     git_changed: bool = False
     pushed: bool = False

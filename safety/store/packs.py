@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import get_ident
 
 from safety.faults import SafetyError
 from safety.plumbing.run import Git
@@ -287,7 +288,7 @@ def sync_folder(folder: str | Path) -> None:
 
 def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replaces a small file as a whole; with ``durable`` it is on the disk when this returns. On an OSError the old one stays."""
-    temporary = path.with_name(f"{path.name}.new-{os.getpid()}")
+    temporary = path.with_name(f"{path.name}.new-{os.getpid()}-{get_ident()}")  # sessions may share a process
     try:
         with open(temporary, "wb") as file:
             file.write(data)

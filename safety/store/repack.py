@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -63,7 +64,17 @@ def _repack(git: Git, odb: ObjectStore, loose: dict[ObjectId, str], wait_s: floa
     packed = set(pack_ids(written)) if written else set()
     packed |= _repack_trees(git, odb, named, sum(map(os.path.getsize, map(loose.__getitem__, named.of("tree")))), wait_s)
     odb.refresh()
-    return remove_files(path for oid, path in loose.items() if oid in packed)
+    removed = remove_files(path for oid, path in loose.items() if oid in packed)
+    _remove_empty_folders(odb.git_dir)
+    return removed
+
+
+def _remove_empty_folders(git_dir: Path) -> None:
+    """The folders of loose objects that hold none any more, as git does it: each takes a block. Nobody is waited for; else next time."""
+    with contextlib.suppress(StoreBusy), alone(git_dir, wait_s=0):
+        for folder in (git_dir / "objects").glob("[0-9a-f][0-9a-f]"):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _repack_trees(git: Git, odb: ObjectStore, named: _Names, weight: int, wait_s: float) -> set[ObjectId]:
@@ -80,8 +91,9 @@ def _repack_trees(git: Git, odb: ObjectStore, named: _Names, weight: int, wait_s
     new = write_pack(git, odb.git_dir, named.lines("tree"), window=_WINDOW)
     if new is None:
         return set()
-    _note_tree_packs(odb.git_dir, [*rest, new])
-    _replace(odb.git_dir, taken, new, wait_s)
+    _note_tree_packs(odb.git_dir, [*rest, new, *taken])
+    if _replace(odb.git_dir, taken, new, wait_s):  # else they are taken in again by the next repack
+        _note_tree_packs(odb.git_dir, [*rest, new])
     return set(pack_ids(new))
 
 
@@ -98,12 +110,15 @@ def _note_tree_packs(git_dir: Path, listed: Iterable[Pack]) -> None:
     write_whole(git_dir / "tree-packs", "".join(os.path.basename(pack.stem) + "\n" for pack in listed).encode(), durable=False)
 
 
-def _replace(git_dir: Path, old: Iterable[Pack], new: Pack, wait_s: float) -> None:
-    """Removes packs whose objects are all in the new one, if captures let us; else they stay as doubles until the next repack."""
+def _replace(git_dir: Path, old: Iterable[Pack], new: Pack, wait_s: float) -> bool:
+    """Removes packs whose objects are all in the new one, if captures let us; else they stay as doubles until the next repack.
+
+    Gives whether none of them stays.
+    """
     held = set(pack_ids(new))
     gone = [pack for pack in old if pack.stem != new.stem and held.issuperset(pack_ids(pack))]
     if not gone:
-        return
+        return True
     try:
         with alone(git_dir, wait_s):
             raise_generation(git_dir)
@@ -112,7 +127,8 @@ def _replace(git_dir: Path, old: Iterable[Pack], new: Pack, wait_s: float) -> No
                 remove_pack(pack)
             sync_folder(f"{git_dir}/objects/pack")
     except StoreBusy:
-        return
+        return False
+    return True
 
 
 def repack_packs(git: Git, odb: ObjectStore, *, most: int = MOST_PACKS, wait_s: float = 2.0) -> int:

@@ -23,12 +23,13 @@ Merge = Callable[[ObjectId, ObjectId, ObjectId], ObjectId | None]
 
 @dataclass(frozen=True)
 class Piece:
-    """One recorded change to take back: snapshots before and after it, and its paths."""
+    """One recorded change to take back: snapshots before and after it, its paths, and the turn it was made in (0: none)."""
 
     operation: str
     before: ObjectId | None
     after: ObjectId
     paths: tuple[bytes, ...]
+    turn: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from safety.plumbing.renames import put_in_place
 from safety.store.attribution import OpenCall
 
 _RESULTS = ".results"
+DEAD_AFTER_MS = 2 * 3_600_000  # too short loses an attribution, too long leaves other sessions' changes unexplained
 REMEMBERED_CALLS = 200
 MOST_OF_A_RESULT = 32_000  # bytes
 MOST_RESULTS = 8 << 20  # bytes of one turn; past that it begins anew, as nobody waits for results so old
@@ -41,6 +42,7 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
+    ``began_ms``: when its first turn began.
     ``asked``: effects that the guard has stopped in this turn, with the last call that would have had them.
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
     ``checks``: what they said, and how often.
@@ -55,6 +57,7 @@ class SessionState:
     is_open: bool = False
     prompt: str = ""
     started_ms: int = 0
+    began_ms: int = 0
     calls: int = 0
     heard_ms: int = 0
     process: str = ""
@@ -68,6 +71,10 @@ class SessionState:
     taint: str = ""
     touched: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+
+    def is_alive(self, now_ms: int) -> bool:
+        """Whether its agent still runs: as long as its process, where one is known; of a hook's harness only, when it was heard last."""
+        return is_running(self.process) if self.process else now_ms - self.heard_ms < DEAD_AFTER_MS
 
     def open_calls(self) -> list[OpenCall]:
         return [

@@ -21,6 +21,7 @@ from safety.plumbing.refs import (
     RefTransaction,
     RefUpdate,
     StashEntry,
+    commit_on_disk,
     is_in_progress,
     is_per_worktree,
     object_ids,
@@ -616,3 +617,31 @@ def test_stash_ref_that_disagrees_with_its_log_is_left_alone(stashed: RepoBuilde
         stashed.write(".git/refs/stash", before[0].oid + b"\n")
         write_stash(git, root(stashed), git_dir(stashed), [StashEntry(before[0].oid, before[1].line)], before, MESSAGE)
     assert locks(stashed) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "true",
+        "git pack-refs --all",
+        "git pack-refs --all && git commit -qam more --allow-empty",
+        "git checkout -q --detach side",
+        "git checkout -q --orphan unborn",
+        "git symbolic-ref refs/heads/a refs/heads/b && git symbolic-ref refs/heads/b refs/heads/side && git symbolic-ref HEAD refs/heads/a",
+        "git pack-refs --all && echo broken > .git/refs/heads/main",
+        "git symbolic-ref refs/heads/a refs/heads/a && git symbolic-ref HEAD refs/heads/a",
+        "git symbolic-ref HEAD refs/heads/nowhere",
+        "echo ref: refs/../config > .git/HEAD",
+        "echo nonsense > .git/HEAD",
+        "rm .git/HEAD",
+        "rm .git/HEAD && mkdir .git/HEAD",
+        "rm .git/HEAD && ln -s refs/heads/side .git/HEAD",
+        "rm .git/refs/heads/main && mkdir .git/refs/heads/main",
+        "mv .git/refs/heads/main .git/refs/heads/main.lock && echo ref: refs/heads/main.lock > .git/HEAD",
+    ],
+)
+def test_the_commit_of_head_is_the_one_that_all_refs_tell(repo: RepoBuilder, change: str) -> None:
+    """Reading only what HEAD names gives what reading everything gives."""
+    repo.sh(change)
+    place = root(repo) + b"/.git"
+    assert commit_on_disk(place, place) == view_on_disk(place, place).commit

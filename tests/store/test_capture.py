@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from safety.runtime.open import open_session
 from safety.session import Call, Session
+from safety.store.capture import after_apply
+from safety.store.snapshot import Snapshot
 from tests.support.environment import isolated
 from tests.support.state import dot_git_fingerprint
 
@@ -90,3 +94,42 @@ def test_damaged_private_index_is_made_anew(tmp_path: Path) -> None:
         second = session.refresh()
 
     assert (second.parent, session.take_notices(), second.record.not_covered) == (first.oid, [], ())
+
+
+def test_git_files_that_came_before_a_kill_and_went_after_it_are_gone(tmp_path: Path) -> None:
+    """A cache that a kill left behind its snapshot does not keep a branch alive that is gone from the disk."""
+    root, session = session_in(tmp_path)
+    cache = session.place.state / "gitfiles.json"
+    with session.locked():
+        session.refresh()
+    behind = cache.read_bytes()
+    git(root, "branch", "passing")
+    with session.locked():
+        session.refresh()
+    cache.write_bytes(behind)  # as if killed after the operation was published and before its caches were
+    git(root, "branch", "-D", "passing")
+    with session.locked():
+        newest = session.refresh()
+
+    assert b"refs/heads/passing" not in refs_of(session, newest.tree)
+
+
+def test_a_draft_that_never_became_an_operation_hides_nothing(tmp_path: Path) -> None:
+    """What a killed undo saw of git's files is captured anew: no cache is ahead of its snapshot."""
+    root, session = session_in(tmp_path)
+    with session.locked():
+        head = session.refresh()
+        git(root, "branch", "new")
+        later = replace(session.place, now_ns=lambda: time.time_ns() + 10**10)  # so that what it sees is not too new to be trusted
+        after_apply(later, head.tree, (), [b""])  # and then killed
+        newest = session.refresh()
+
+    assert b"refs/heads/new" in refs_of(session, newest.tree)
+
+
+def git(root: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(root), *words], env=isolated(root.parent), check=True, capture_output=True)
+
+
+def refs_of(session: Session, tree: bytes) -> list[bytes]:
+    return [name for name in Snapshot(session.place.odb, tree).git_files(b".git") if name.startswith(b"refs/")]

@@ -12,6 +12,8 @@ import pytest
 
 import safety.store.prune as pruning
 import safety.store.seed as seeding
+from safety.runtime.open import open_session
+from safety.session import Call
 from safety.store.anchors import anchor
 from safety.store.oplog import OpLog, Record
 from safety.store.packs import StoreBusy, alone, generation, packs, store_size, taking_part, write_pack, write_whole
@@ -425,6 +427,27 @@ def test_repack_loose_packs_all_loose_objects_and_only_them(shelf: Shelf, user: 
     fsck(shelf.git_dir)
 
 
+def test_a_repack_leaves_no_empty_folders(shelf: Shelf) -> None:
+    """The folders of objects that were packed go, unless somebody captures; what is written afterwards finds its place."""
+    folders = shelf.git_dir / "objects"
+    write_operation(shelf, b"f", b"1")
+    with taking_part(shelf.git_dir):
+        repack_loose(shelf.git, shelf.odb, threshold=1, wait_s=0)
+    assert list(folders.glob("??"))
+
+    write_operation(shelf, b"f", b"2")
+    kept = shelf.odb.write("blob", b"not packed").hex()
+    torn = folders / kept[:2] / kept[2:]
+    torn.chmod(0o644)
+    torn.write_bytes(torn.read_bytes()[:-4])
+    repack_loose(shelf.git, shelf.odb, threshold=1)
+    assert [folder.name for folder in folders.glob("??")] == [kept[:2]]
+
+    torn.unlink()
+    assert shelf.odb.read(bytes.fromhex(write_operation(shelf, b"f", b"3")))[1] == b"3"
+    fsck(shelf.git_dir)
+
+
 def test_repack_steps_over_a_torn_object(shelf: Shelf) -> None:
     """One empty or damaged loose file does not keep all others loose for ever."""
     write_operation(shelf, b"f", b"x")
@@ -447,6 +470,41 @@ def test_later_repacks_take_in_the_tree_packs_before(shelf: Shelf) -> None:
     assert len(listed) <= 3
     assert {f"{shelf.git_dir}/objects/pack/{name}" for name in listed} <= {pack.stem for pack in packs(shelf.git_dir)}
     fsck(shelf.git_dir)
+
+
+def test_a_tree_pack_that_was_in_use_goes_at_the_next_repack(shelf: Shelf) -> None:
+    """While somebody captures, the old pack stays as a double; the next repack takes it in and removes it."""
+    write_operation(shelf, b"dir/f", b"1")
+    repack_loose(shelf.git, shelf.odb, threshold=1)
+    (old,) = (shelf.git_dir / "tree-packs").read_text().split()
+    write_operation(shelf, b"dir/f", b"2")
+    with taking_part(shelf.git_dir):
+        repack_loose(shelf.git, shelf.odb, threshold=1, wait_s=0)
+    assert (shelf.git_dir / "objects/pack" / f"{old}.pack").exists()
+
+    write_operation(shelf, b"dir/f", b"3")
+    repack_loose(shelf.git, shelf.odb, threshold=1)
+
+    assert not (shelf.git_dir / "objects/pack" / f"{old}.pack").exists()
+    fsck(shelf.git_dir)
+
+
+def test_the_upkeep_of_a_turns_end_does_not_wait_for_itself(repo: RepoBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a session packs anew takes the place of its old packs at once: it holds no lock meanwhile."""
+    monkeypatch.setattr("safety.store.repack.LOOSE_THRESHOLD", -1)
+    session = open_session(os.fsencode(repo.root), "s", repo.env)
+    for number in range(4):
+        session.turn_start("x")
+        call = Call(f"c{number}", "shell", {}, os.fsencode(repo.root))
+        session.pre(call)
+        repo.write("a.txt", f"{number}\n")
+        session.post(call, "ok")
+        session.turn_end()
+
+    assert not session.take_notices()
+    listed = (session.place.store_dir / "tree-packs").read_text().split()
+    assert len(listed) == 1
+    assert generation(session.place.store_dir) == 3
 
 
 def test_repack_packs_unites_small_packs(shelf: Shelf) -> None:

@@ -102,15 +102,24 @@ def test_declared_path_beside_a_long_shell_call(repo: RepoBuilder) -> None:
 
 
 def test_path_of_two_unknown_calls_is_not_undone_by_one(repo: RepoBuilder) -> None:
-    """What either of two shell calls may have done is shared: bare undo of one asks or leaves it. Rule: otherwise shared."""
+    """What either of two shell calls may have done is shared, and said to be: undo of one asks or leaves it. Rule: otherwise shared."""
     with repo.turn(session="one"), repo.call(session="one"), repo.turn(session="two"), repo.call(session="two"):
         repo.write("a.txt", "one or two\n")
 
+    said = repo.must("log").out
+    assert "shared with t1" in said and "shared with t2" in said and "no change" not in said
+    assert "while t1 and t2 both ran" in said
+    assert "shared: t1 and t2 both ran" in repo.must("show", "t1").out
+    asked = repo.must("undo", code=4).out
+    assert "1 path changed while t1 and t2 both ran" in asked and "died" not in asked
     for turn in ("t1", "t2"):
-        done = repo.run("undo", "--json", "--turn", turn)
-        assert done.code in (3, 4)
+        done = repo.must("undo", turn, code=3)
+        assert done.out.startswith("Nothing undone of") and "changed while t1 and t2 both ran" in done.out
+        assert f"git safety undo {turn} --include-unattributed" in done.out and "no call's end" not in done.text
 
     assert repo.read("a.txt") == "one or two\n"
+    repo.undo("t2", "--include-unattributed")
+    assert repo.read("a.txt") == NINE_LINES
 
 
 def test_declared_call_owns_its_paths_only(repo: RepoBuilder) -> None:
@@ -310,6 +319,23 @@ def test_undo_typed_in_the_conversation(repo: RepoBuilder) -> None:
     assert (answer.get("handled"), repo.read("a.txt")) == (True, NINE_LINES)
     answer = repo.hook("turn.pre", prompt="/redo")
     assert (answer.get("handled"), repo.read("a.txt")) == (True, "agent\n")
+
+
+def test_a_first_look_outside_the_workspace_is_no_change(repo: RepoBuilder, tmp_path: Path) -> None:
+    """Of files outside that a later call names, and the folders above them, undo and show do not say that they changed meanwhile."""
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    for path in (one, other):
+        path.write_text("as it was\n")
+    with repo.turn():
+        with repo.call():
+            repo.write("a.txt", "agent\n")
+        with repo.call(tool="write", input={"path": str(one)}):
+            one.write_text("agent\n")
+        with repo.call(tool="write", input={"path": str(other)}):
+            pass
+    assert "meanwhile" not in repo.must("show", "t1").out
+    assert "left alone" not in repo.must("undo").out
+    assert one.read_text() == other.read_text() == "as it was\n"
 
 
 def test_declared_path_outside_the_workspace(repo: RepoBuilder) -> None:

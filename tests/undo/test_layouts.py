@@ -322,3 +322,29 @@ def test_undo_leaves_objects_alone_that_nobody_needs(repo: RepoBuilder) -> None:
     repo.undo()
 
     assert {path: seen for path, seen in dot_git_fingerprint(repo.root).items() if b"/objects" in path} == before
+
+
+ODD_GIT_FILES = {
+    "nowhere": b"gitdir: nowhere\n",
+    "itself": b"gitdir: .git\n",
+    "here": b"gitdir: .\n",
+    "no line": b"hello",
+    "empty": b"",
+    "binary": b"\xff\xfe\0",
+    "long": b"gitdir: " + b"x" * 5000,
+    "large": b"gitdir: x" + b" " * (2 << 20),
+    "to a file": b"gitdir: ../a.txt\n",
+    "below a file": b"gitdir: ../a.txt/x\n",
+}
+
+
+@pytest.mark.parametrize("content", ODD_GIT_FILES.values(), ids=ODD_GIT_FILES)
+def test_a_git_file_that_git_would_not_take_is_a_file(repo: RepoBuilder, content: bytes) -> None:
+    """A folder with an odd `.git` file does not keep anything from being protected; the file comes back like any other."""
+    repo.write("inner/.git", content)
+    repo.write("inner/work.txt", "work\n")
+    with repo.agent():
+        repo.sh("rm -rf inner; echo agent >>a.txt")
+    repo.undo()
+    assert repo.read_bytes("inner/.git") == content
+    assert (repo.read("inner/work.txt"), repo.read("a.txt")) == ("work\n", NINE_LINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from safety.policy.git_calls import Call, aborts, lenient, unverified, verb
@@ -27,7 +28,7 @@ def _branch(call: Call) -> Iterator[Effect]:
             yield call.refs("ref.delete", "branches that are named as it runs")
         for word in names:
             merged = "" if given.has("remotes") else word.text
-            yield call.refs("ref.delete", word.text, merged=merged, instead=f"git branch -d {word.text}")
+            yield call.refs("ref.delete", word.text, merged=merged, instead=f"git branch -d {shlex.quote(word.text)}")
     elif given.has("M", "C") or (given.has("move", "copy") and forced):
         if names:
             yield call.refs("ref.move", names[-1].text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from safety.policy.git_calls import Call, is_protected, lenient, unverified, verb
@@ -194,7 +195,7 @@ def _leased(given: Given, dst: str) -> bool:
 def _overwrites(call: Call, remote: str, dst: str, *, leased: bool) -> Effect:
     where = f"{dst or 'the current branch'} on {remote or 'the remote'}"
     if leased:
-        safer = f"git push {remote or 'origin'} to a branch of its own"
+        safer = f"git push {shlex.quote(remote or 'origin')} to a branch of its own"
         if dst == "all branches" or is_protected(dst):
             return Effect("remote.overwrite", where, "ask", detail="protected", instead=safer)
         if dst:
@@ -205,7 +206,8 @@ def _overwrites(call: Call, remote: str, dst: str, *, leased: bool) -> Effect:
         return Effect(
             "remote.overwrite", where, "ask", question=Question("branch", call.folder), detail="protected", instead=safer
         )
-    return Effect("remote.overwrite", where, "deny", instead=f"git push --force-with-lease {remote} {dst}".rstrip())
+    typed = "".join(f" {shlex.quote(word)}" for word in (remote, dst) if word)
+    return Effect("remote.overwrite", where, "deny", instead=f"git push --force-with-lease{typed}")
 
 
 def _unknown_remote(call: Call, remote: str) -> Iterator[Effect]:

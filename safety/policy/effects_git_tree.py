@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -240,7 +241,7 @@ def _worktree(call: Call) -> Iterator[Effect]:
                 path or word.text or "a work tree",
                 "ask",
                 question=Question("worktree", path) if path else None,
-                instead=f"git worktree remove {word.text}, which refuses while there is uncommitted work",
+                instead=f"git worktree remove {shlex.quote(word.text)}, which refuses while there is uncommitted work",
             )
     elif subverb == "add" and given.has("B"):
         yield call.refs("ref.move", given.value("B") or "")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-import re
 
 from safety.policy.patterns import Pattern
+from safety.policy.secret_paths import inside as inside
+from safety.policy.secret_paths import is_secret_path
 from safety.policy.values import CallFacts
 
 #: Folders and files that a tool makes again from what is kept. Ignored by git, their loss is no loss.
@@ -33,63 +34,6 @@ def made_again(path: str, root: str = "") -> bool:
     below = path[len(root) :]
     return any(part in _MADE_AGAIN or _MADE_AGAIN_PATTERNS.fullmatch(part) for part in below.split("/") if part)
 
-
-_SECRET_NAMES = Pattern(
-    r"\.env(?:\..+)?|.+\.env|\.envrc|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.pypirc|\.npmrc"
-    r"|\.dockercfg|\.s3cfg|\.boto"
-    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_\w+)?|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|tfvars|tfstate)"
-    r"|credentials(?:\.(?:json|ya?ml|toml|ini|csv|db))?|client_secrets?.*\.json|service[-_]?account.*\.json"
-    r"|secrets?\.(?:json|ya?ml|toml|ini|env|txt)|wallet\.dat|\.vault[-_]?(?:pass|token).*|vault[-_]pass(?:word)?(?:\.txt)?"
-    r"|terraform\.tfstate.*"
-    r"|application_default_credentials\.json|access_tokens\.db|\.terraformrc|auth\.json|hosts\.yml|kubeconfig"
-)
-_NO_SECRET = Pattern(
-    r".*(?:example|sample|template|dist|defaults?|test|ci|schema|pub|tpl|pub\.asc)|.*\.(?:d\.ts|md|py|js|ts|go|rs)", re.I
-)
-_SECRET_FOLDERS = (
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/op",
-    ".config/sops",
-    ".password-store",
-    ".docker/config.json",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    "Library/Keychains",
-    ".oci",
-    ".doctl",
-    ".config/doctl",
-    ".fly",
-    ".terraform.d/credentials.tfrc.json",
-    ".cargo/credentials.toml",
-    ".m2/settings.xml",
-    ".gem/credentials",
-    ".config/rclone",
-    ".config/hub",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".bitcoin",
-    ".electrum",
-    ".ethereum",
-)
-_PUBLIC_IN_SECRET_FOLDERS = Pattern(r".*\.pub|known_hosts.*|config|authorized_keys")
-_SYSTEM_SECRETS = (
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/sudoers",
-    "/etc/ssl/private",
-    "/root/.ssh",
-    "/run/secrets",
-    "/var/run/secrets",
-)
-_PROCESS_ENVIRONMENT = Pattern(r"/proc/(?:self|\d+|\*)/(?:environ|mem|cmdline)")
 
 #: What a login, a shell or a timer starts.
 _STARTUP = Pattern(
@@ -143,11 +87,6 @@ OWN_SUFFIXES = (
     ".git/git-safety",
     ".git/safety",
 )
-
-
-def inside(path: str, folder: str) -> bool:
-    """Whether ``path`` is ``folder`` or below it."""
-    return path == folder or folder == "/" or path.startswith(folder + "/")
 
 
 def absolute(path: str, cwd: str | None) -> str | None:
@@ -290,16 +229,4 @@ _OWN_WORDS = ("safety", "settings", "hooks", "config", ".claude", "opencode", "p
 
 
 def is_secret(path: str, facts: CallFacts) -> bool:
-    """Whether the path is, by its name, a file with credentials or a folder of them. Templates and public keys are not."""
-    name = posixpath.basename(path)
-    if inside(path, facts.home) and path != facts.home:
-        below = path[len(facts.home) + 1 :]
-        for folder in _SECRET_FOLDERS:
-            if inside(below, folder):
-                public = _PUBLIC_IN_SECRET_FOLDERS.fullmatch(name) and folder in (".ssh", ".aws", ".gnupg")
-                return not public
-    if path.startswith(("/etc", "/root", "/run", "/var", "/proc")) and (
-        any(inside(path, place) for place in _SYSTEM_SECRETS) or _PROCESS_ENVIRONMENT.fullmatch(path)
-    ):
-        return True
-    return bool(_SECRET_NAMES.fullmatch(name)) and not _NO_SECRET.fullmatch(name)
+    return is_secret_path(path, facts.home)

@@ -7,6 +7,8 @@ about, or refused where it is beyond repair. A snapshot that failed, or left a t
 from __future__ import annotations
 
 import fnmatch
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -53,6 +55,10 @@ KINDS: Mapping[str, str] = {
 }
 #: What text from outside may have told the agent to do: after such a text these weigh one step more.
 _TAINTED = ("network.", "secret.", "self.", "remote.")
+#: How many losses, or names of files, a sentence takes.
+_SHOWN = 5
+#: What ``git safety snapshot X &&`` in front of a text does not cover: it may run although the snapshot failed.
+_UNJOINABLE = re.compile(r"[;\n]|\|\||(?<![&>])&(?![&>])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +151,10 @@ def judge(
     taint: str = "",
     facts: CallFacts | None = None,
     commands: Iterable[tuple[str, ...]] = (),
+    text: str = "",
 ) -> Verdict:
     """The verdict on a call. ``taint`` names what the agent has read that may not be the user's word. ``commands`` are the words of the
-    simple commands, for rules that name only a command.
+    simple commands, for rules that name only a command. ``text`` is the call as one types it, empty for a tool that takes no command.
 
     An effect whose question has no answer counts as if what it touches was lost.
     """
@@ -169,18 +176,17 @@ def judge(
     holds = coverage.snapshot if any(one.destroys for one in found) else ""
     if action == "allow":
         return Verdict("allow", holds=holds, effects=judged)
-    first = max(found, key=lambda one: ACTIONS.index(one.action))
-    lost = tuple(dict.fromkeys(thing for one in found if one.action != "allow" for thing in one.lost))
-    loses = "; ".join(dict.fromkeys(_loses(one) for one in found if one.action == action))
+    stopped = sorted((one for one in found if one.action != "allow"), key=lambda one: -ACTIONS.index(one.action))
+    first = stopped[0]
     return Verdict(
         action,
         first.effect.kind,
-        loses,
+        _all_losses(stopped),
         holds,
-        _instead(first, lost, facts),
+        _instead(stopped, coverage, facts, text),
         first.why or _reason(first, coverage),
         recoverable=False,
-        lost=lost,
+        lost=tuple(dict.fromkeys(thing for one in stopped for thing in one.lost)),
         effects=judged,
     )
 
@@ -257,22 +263,39 @@ def _loses(one: _Found) -> str:
     return KINDS.get(one.effect.kind, "{}").format(one.effect.target or one.effect.detail or "something")
 
 
-def _instead(one: _Found, lost: tuple[Thing, ...], facts: CallFacts | None) -> str:
-    """A way that can be undone: for files that no snapshot holds, to take them into one first."""
-    inside = [thing.path for thing in lost if facts is None or places.inside(thing.path, facts.root)]
-    if inside and len(inside) == len(lost) and one.effect.kind.startswith(("path.", "worktree.")):
-        root = facts.root + "/" if facts else ""
-        names = " ".join(_quoted(path.removeprefix(root)) for path in inside[:5])
-        return f"git safety snapshot {names if len(inside) <= 5 else '.'} && {one.effect.command}".rstrip(" &")
-    return one.effect.instead
+def _all_losses(stopped: list[_Found]) -> str:
+    losses = list(dict.fromkeys(_loses(one) for one in stopped))
+    return "; ".join(losses[:_SHOWN]) + (f"; and {len(losses) - _SHOWN} more" if len(losses) > _SHOWN else "")
 
 
-def _quoted(path: str) -> str:
+def _instead(stopped: list[_Found], coverage: Coverage, facts: CallFacts | None, text: str) -> str:
+    """A way to do all of it that can be undone; empty where something of it would still be stopped.
+
+    For files that no snapshot holds: to take them into one first.
+    """
+    if all(_mended_by_snapshot(one, coverage, facts) for one in stopped):
+        names = list(dict.fromkeys(_typed(thing.path, facts) for one in stopped for thing in one.lost))
+        taken = f"git safety snapshot {' '.join(names) if len(names) <= _SHOWN else '.'}"
+        return f"{taken} && {text}" if 0 < len(text) <= 200 and not _UNJOINABLE.search(text) else f"{taken}, then the same again"
+    ways = {one.effect.instead for one in stopped}
+    return ways.pop() if len(ways) == 1 else ""
+
+
+def _mended_by_snapshot(one: _Found, coverage: Coverage, facts: CallFacts | None) -> bool:
+    """Whether nothing stops it but files of the workspace that the snapshot left out and a named one would hold."""
     return (
-        path
-        if path.replace("/", "").replace(".", "").replace("-", "").replace("_", "").isalnum()
-        else "'" + path.replace("'", "'\\''") + "'"
+        bool(one.lost and coverage.snapshot)
+        and not one.why
+        and one.effect.kind.startswith(("path.", "worktree."))
+        and (not one.effect.pieces or coverage.has(one.effect.pieces))
+        and all(facts is None or places.inside(thing.path, facts.root) for thing in one.lost)
     )
+
+
+def _typed(path: str, facts: CallFacts | None) -> str:
+    """The path as one types it in the folder of the call."""
+    near = path.removeprefix(facts.cwd + "/") if facts else path
+    return shlex.quote(f"./{near}" if near.startswith("-") else near)
 
 
 def _reason(one: _Found, coverage: Coverage) -> str:

@@ -14,7 +14,7 @@ from safety.types import Decision
 
 
 def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session: Session) -> Decision | None:
-    if not session.settings.guard_enabled or tool_use.paths == ():
+    if not session.settings.guard_enabled or (tool_use.paths == () and not _shows_a_secret(tool_use, session)):
         return None
     if tool_use.paths and not session.uncaptured and all(_is_plain(path, session) for path in tool_use.paths):
         return None
@@ -31,6 +31,16 @@ def confirm(tool_use: Call, preview: str | None, workspace: Path | None, session
     if found.verdict.action == "deny":
         return Decision("deny", found.denial, unrecoverable=unrecoverable)
     return Decision("ask", f"{found.question} Allow it: git safety allow --once {found.id}", unrecoverable=unrecoverable)
+
+
+def _shows_a_secret(call: Call, session: Session) -> bool:
+    """Whether a call that changes nothing reads what may be a credential, by its name or by the name that a link leads to."""
+    if not call.reads:
+        return False
+    from safety.policy.secret_paths import is_secret_path
+
+    home = session.environ.get("HOME", "")
+    return any(is_secret_path(os.fsdecode(name), home) for path in call.reads for name in (path, os.path.realpath(path)))
 
 
 def _is_plain(path: bytes, session: Session) -> bool:

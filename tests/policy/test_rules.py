@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from safety.policy.rules import NO_RULES, UserRule, UserRules, analysis_failed, judge
@@ -86,13 +88,56 @@ def test_pieces_and_other_questions(effect: Effect, answer: Answer | None, cover
 def test_a_verdict_tells_loss_holder_and_way_out() -> None:
     """The words that a question or a denial is made of."""
     found = things(("data/a", "tracked"), ("data/raw.bin", "too-large"))
-    verdict = judge([REMOVE], {LOST: found}, GOOD, facts=FACTS)
+    verdict = judge([REMOVE], {LOST: found}, GOOD, facts=FACTS, text="rm -rf data")
     assert (verdict.rule, verdict.loses, verdict.holds) == ("path.remove", "/w/repo/data/raw.bin", "s1")
     assert verdict.instead == "git safety snapshot data/raw.bin && rm -rf data"
     assert verdict.reason == "the snapshot does not hold it"
     assert judge([REMOVE], {LOST: found}, FAILED, facts=FACTS).reason == "no snapshot was taken: disk full"
     denied = judge([REMOVE, FORCE], {LOST: found}, GOOD, facts=FACTS)
-    assert (denied.action, denied.rule, denied.instead) == ("deny", "remote.overwrite", "git push --force-with-lease")
+    assert (denied.action, denied.rule, denied.instead) == ("deny", "remote.overwrite", "")
+    assert denied.loses == "commits on main on origin that may be nowhere on this machine; /w/repo/data/raw.bin"
+    assert judge([FORCE], {}, GOOD, facts=FACTS).instead == "git push --force-with-lease"
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd", "instead"),
+    [
+        ("rm -rf data", "/w/repo", "git safety snapshot data/raw.bin 'data/a b' && rm -rf data"),
+        ("cd /w/repo && rm -rf data", "/w/repo/data", "git safety snapshot raw.bin 'a b' && cd /w/repo && rm -rf data"),
+        ("make; rm -rf data", "/w/repo", "git safety snapshot data/raw.bin 'data/a b', then the same again"),
+        ("", "/w/repo", "git safety snapshot data/raw.bin 'data/a b', then the same again"),
+    ],
+)
+def test_the_way_out_can_be_typed_as_it_stands(text: str, cwd: str, instead: str) -> None:
+    """Files as one names them in the folder of the call, quoted, before the very text that was stopped."""
+    found = things(("data/raw.bin", "too-large"), ("data/a b", "too-large"))
+    facts = replace(FACTS, cwd=cwd)
+    assert judge([REMOVE], {LOST: found}, GOOD, facts=facts, text=text).instead == instead
+
+
+@pytest.mark.parametrize(
+    ("other", "rules", "coverage"),
+    [
+        (Effect("path.remove", "/home/u", "deny", detail="home", command="rm -rf /home/u"), NO_RULES, GOOD),
+        (Effect("network.send", "x", "ask"), NO_RULES, GOOD),
+        (Effect("data.destroy", "t", "ask", instead="make a dump of it first"), NO_RULES, GOOD),
+        (Effect("path.mode", "x", "allow"), UserRules((UserRule("deny", effect="path.remove"),)), GOOD),
+        (Effect("path.mode", "x", "allow"), NO_RULES, FAILED),
+    ],
+)
+def test_no_way_out_where_part_of_it_would_still_be_stopped(other: Effect, rules: UserRules, coverage: Coverage) -> None:
+    """What would be typed in its place is stopped again, or worse: carried out by who trusts us."""
+    found = things(("data/raw.bin", "too-large"))
+    for effects in ([REMOVE, other], [other, REMOVE]):
+        assert judge(effects, {LOST: found}, coverage, rules, facts=FACTS, text="x").instead == ""
+
+
+def test_all_losses_are_named_the_worst_first() -> None:
+    """Not only those of the worst effect; beyond five they are counted."""
+    outside = [Effect("path.remove", f"/o/{number}", "ask") for number in range(6)]
+    assert judge([*outside, FORCE], {}, GOOD, facts=FACTS).loses == (
+        "commits on main on origin that may be nowhere on this machine; /o/0; /o/1; /o/2; /o/3; and 2 more"
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,16 @@ def test_file_that_no_snapshot_holds(repo: RepoBuilder) -> None:
     assert asked(repo, "git safety snapshot data/raw.bin && rm -rf data", "g2")["decision"] == "allow"
 
 
+@pytest.mark.parametrize("command", ["rm -f big.db; rm -rf ~", "rm -rf big.db /", "git push --force; rm big.db ~/outside.txt"])
+def test_nothing_is_recommended_that_is_refused(repo: RepoBuilder, command: str) -> None:
+    """Beside a file that a snapshot could take in there goes what nothing brings back: no way out is named, and every loss is."""
+    settings(repo, snapshots={"max_file_mib": 1})
+    repo.write("big.db", b"x" * (2 << 20))
+    answer = asked(repo, command)
+    assert answer["decision"] in ("ask", "deny")
+    assert "instead" not in answer["reason"] and "big.db" in answer["reason"].partition("would lose")[2]
+
+
 def test_one_call_is_allowed_once(repo: RepoBuilder) -> None:
     """A person lets the one call pass; the next one is stopped again, and the agent cannot type it."""
     reason = asked(repo, "rm -rf ~")["reason"]
@@ -142,6 +152,9 @@ def test_explain_runs_nothing(repo: RepoBuilder) -> None:
         and report["action"] == "allow"
         and ["path.remove", str(repo.path("src")), "allow"] in report["effects"]
     )
+    assert json.loads(repo.must("explain", "rm -rf src", "--json").out)["data"] == report
+    assert json.loads(repo.must("explain", "--json", "--", "rm", "-rf", "src").out)["data"] == report
+    repo.must("explain", code=2)
     done = repo.run("explain", "rm -rf ~")
     assert done.code in (1, 3) and "loses" in done.out
 
@@ -157,3 +170,40 @@ def test_taint_raises_what_leaves_the_machine(repo: RepoBuilder) -> None:
     after = asked(repo, command, "g3")["decision"]
     order = ["allow", "ask", "deny"]
     assert order.index(after) == min(order.index(before) + 1, 2), (before, after)
+
+
+@pytest.mark.parametrize("name", [".env", "keys", "~/.ssh/id_ed25519"])
+def test_a_tool_that_shows_a_secret_is_judged_as_a_command_that_does(repo: RepoBuilder, name: str) -> None:
+    """``read`` of a credential is asked about or denied like ``cat`` of it, in a list and behind a link as well; other reads are not."""
+    home = Path(repo.env["HOME"])
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/id_ed25519").write_text("key\n")
+    repo.write(".env", "KEY=1\n")
+    repo.link("keys", str(home / ".ssh/id_ed25519"))
+    shown = asked(repo, f"cat {name}", "cat")
+
+    for number, given in enumerate(({"path": name}, {"paths": ["a.txt", name]})):
+        done = repo.hook_raw("tool.execute.pre", call_id=f"r{number}", tool="read", input=given)
+        answer = json.loads(done.out)
+        assert answer["decision"] in ("deny", "ask" if name == "keys" else shown["decision"]), answer
+        assert "secret" in answer["reason"] and "git safety allow --once" in answer["reason"]
+    for number, given in enumerate(({"path": "a.txt"}, {"path": ".env.example"}, {"pattern": "KEY"})):
+        assert repo.hook("tool.execute.pre", call_id=f"o{number}", tool="read", input=given)["decision"] == "allow"
+
+
+@pytest.mark.parametrize(
+    ("code", "decision"),
+    [
+        ("import shutil, os\nshutil.rmtree(os.path.expanduser('~'))", "deny"),
+        ("x = 1\n!rm -rf ~\nprint(x)", "deny"),
+        ("%matplotlib inline\nimport os\nos.system('rm -rf ~')", "deny"),
+        ("print(open('a.txt').read())\n!ls", "allow"),
+        ("import shutil\nshutil.rmtree('src')", "allow"),
+        ("print('rm -rf ~')", "allow"),
+        ("", "allow"),
+    ],
+)
+def test_a_tool_that_runs_python_is_judged_as_the_interpreter_would_be(repo: RepoBuilder, code: str, decision: str) -> None:
+    """What Python code does to files, and the shell lines of IPython in it, meet the guard as a command's would."""
+    done = repo.hook_raw("tool.execute.pre", call_id="p1", tool="ipython", input={"code": code})
+    assert json.loads(done.out)["decision"] == decision, done.text

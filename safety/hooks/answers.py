@@ -10,6 +10,8 @@ from typing import Literal, Self, TypeAlias
 FieldType: TypeAlias = Literal["text", "secret", "choice", "boolean", "number"]
 ElicitationType: TypeAlias = Literal["text", "choice", "multi_choice", "secret", "confirmation", "form"]
 
+EDITS_MAX = 5  # how often a call may be edited before it counts as one that never settles
+
 
 class StopPropagation(Exception):
     """Yielded, returned or raised by a handler: those of lower priority are not called."""

@@ -122,7 +122,8 @@ def call_hooks(registry: HookRegistry, hook_type: HookType, /, *args: Any, sessi
 
     TOOL_CONFIRM and ELICIT end at the first answer. At TOOL_CONFIRM handlers with role guard are heard in any case, and an ask of
     theirs reopens a question that was answered above them: no higher confirm and no stop passes a guard. What a guard calls
-    unrecoverable only an answer ``by_user`` confirms.
+    unrecoverable only an answer ``by_user`` confirms. A ``decision`` handed to TOOL_CONFIRM is what the event before it came to, so a
+    question of that one is answered here too.
 
     Keywords that a handler does not name are left out; ``session`` goes only to those that name it. A list, set or dict is handed
     to each handler as a copy, payloads are frozen and hold tuples and read-only mappings; what lies deeper is shared. Observers
@@ -251,7 +252,7 @@ class _Call:
         self.messages: list[Message] = []
         self.failures: list[Failure] = []
         self.steps: list[Step] = []
-        self.decision: Decision | None = None
+        self.decision: Decision | None = kwargs.pop("decision", None) if row.answers is ConfirmationResult else None
         self.decided_by = ""
         self.stopped_by = ""
         self.answer: Any = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safety.hooks.answers import ConfirmAction, ConfirmationResult
+from safety.hooks.answers import EDITS_MAX, ConfirmAction, ConfirmationResult
 from safety.hooks.caller import call_hooks
 from safety.hooks.events import HookType
 from safety.hooks.registry import HookRegistry, get_registry
@@ -21,7 +21,6 @@ from safety.types import Decision
 
 __all__ = ["Auto", "ConfirmAction", "ConfirmationResult", "auto_handler", "cli_handler", "confirm", "get_confirmation"]
 
-EDITS_MAX = 5
 ASKED_MAX = 3
 HELP = """\
 y        run it

@@ -76,7 +76,9 @@ def _asked(request: ElicitationRequest, ask: Ask, ask_secret: Ask, show: Show) -
             _until(ask, f"{request.prompt} (numbers, with commas): ", _several(request.options), show)
         )
     if request.type == "secret":
-        return ElicitationResponse.text(_until(ask_secret, f"{request.prompt}: ", lambda line: line, show), sensitive=True)
+        return ElicitationResponse.text(
+            _until(ask_secret, _before_answer(request.prompt), lambda line: line, show), sensitive=True
+        )
     read: Callable[[str], str | None]
     if request.type == "confirmation":
         yes = (request.default or "").lower() in ("y", "yes", "true")
@@ -86,8 +88,13 @@ def _asked(request: ElicitationRequest, ask: Ask, ask_secret: Ask, show: Show) -
         read, prompt = _one(request.options, request.default), "Number: "
     else:
         hint = f" [{request.default}]" if request.default and not request.sensitive else ""
-        read, prompt = (lambda line: line.strip() or request.default or ""), f"{request.prompt}{hint}: "
+        read, prompt = (lambda line: line.strip() or request.default or ""), _before_answer(request.prompt + hint)
     return ElicitationResponse.text(_until(ask, prompt, read, show), sensitive=request.sensitive)
+
+
+def _before_answer(prompt: str) -> str:
+    """A question has its own mark."""
+    return f"{prompt} " if prompt.rstrip().endswith(("?", ":")) else f"{prompt}: "
 
 
 def _form(request: ElicitationRequest, ask: Ask, ask_secret: Ask, show: Show) -> ElicitationResponse:
@@ -106,25 +113,26 @@ def _form(request: ElicitationRequest, ask: Ask, ask_secret: Ask, show: Show) ->
 def _field(field: FormField, ask: Ask, ask_secret: Ask, show: Show) -> object:
     hint = f" [{field.default}]" if field.default is not None and field.type != "secret" else ""
     optional = "" if field.required else " (may be left empty)"
-
-    def read(line: str) -> tuple[object] | None:
-        """The value in a tuple, None if the line does not fit."""
-        text = (line if field.type == "secret" else line.strip()) or field.default or ""
-        if not text:
-            return None if field.required else ("" if field.type in ("text", "secret") else None,)
-        if field.type == "boolean":
-            known = _yes_or_no(False)(text)
-            return None if known is None else (known == "yes",)
-        if field.type == "number":
-            return _number(text)
-        if field.type == "choice" and field.options:
-            chosen = _one(field.options, None)(text)
-            return None if chosen is None else (chosen,)
-        return (text,)
-
     if field.type == "choice" and field.options:
         show("\n".join(f"  {number}. {option}" for number, option in enumerate(field.options, 1)))
-    return _until(ask_secret if field.type == "secret" else ask, f"{field.prompt}{hint}{optional}: ", read, show)[0]
+    prompt = f"{field.prompt}{hint}{optional}: "
+    return _until(ask_secret if field.type == "secret" else ask, prompt, lambda line: field_value(field, line), show)[0]
+
+
+def field_value(field: FormField, line: str) -> tuple[object] | None:
+    """What a line stands for in a field, in a tuple; None if it does not fit. An empty one stands for the default."""
+    text = (line if field.type == "secret" else line.strip()) or field.default or ""
+    if not text:
+        return None if field.required else ("" if field.type in ("text", "secret") else None,)
+    if field.type == "boolean":
+        known = _yes_or_no(False)(text)
+        return None if known is None else (known == "yes",)
+    if field.type == "number":
+        return _number(text)
+    if field.type == "choice" and field.options:
+        chosen = _one(field.options, None)(text)
+        return None if chosen is None else (chosen,)
+    return (text,)
 
 
 def _until(ask: Ask, prompt: str, read: Callable[[str], T | None], show: Show) -> T:

@@ -34,6 +34,7 @@ from safety.hooks import (
 from safety.hooks.events import DECISION_EVENTS, EVENTS
 from safety.types import Decision
 from tests.hooks.moments import ADVISORY, ALL, DECISION, WITH_ANSWER, said
+from tests.support.typed import assert_only_the_wrong_is_found
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -270,19 +271,7 @@ register_hook("wrong", HookType.STEP_PRE, saves, role="boss")  # wrong
 
 def test_the_type_checker_tells_right_from_wrong(tmp_path: Path) -> None:
     """mypy takes each right registration of the sample and finds fault with each wrong one."""
-    sample = tmp_path / "sample.py"
-    sample.write_text(SAMPLE)
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", "--cache-dir", tmp_path, sample],
-        cwd=PROJECT,
-        env={"PYTHONPATH": str(PROJECT), "PATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    faults = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
-    assert faults == {number for number, line in enumerate(SAMPLE.splitlines(), 1) if line.endswith("# wrong")}, (
-        done.stdout + done.stderr
-    )
+    assert_only_the_wrong_is_found(SAMPLE, tmp_path)
 
 
 def test_importing_the_package_costs_nothing() -> None:

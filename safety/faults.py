@@ -17,3 +17,8 @@ class SafetyError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def sentence(self) -> str:
+        """The message and, in brackets, the hint: for where there is one line."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message

@@ -1,4 +1,4 @@
-"""The public API: ``from safety.net import open_session, Call, ToolSpec, HookType, register_hook``.
+"""The public API: ``from safety.net import Net``; for hosts and handlers ``open_session, Call, ToolSpec, HookType, register_hook``.
 
 Each name is imported when it is first used, so that importing this module costs next to nothing.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 # `typing` costs more than all the rest of this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from safety.adapters.embed.net import Net
+    from safety.adapters.embed.results import Change, Undone
+    from safety.adapters.embed.turn import Turn
     from safety.faults import SafetyError
     from safety.hooks import (
         HookRegistry,
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from safety.types import Decision
 
 _HOMES = {
+    "safety.adapters.embed.net": ("Net",),
+    "safety.adapters.embed.results": ("Change", "Undone"),
+    "safety.adapters.embed.turn": ("Turn",),
     "safety.faults": ("SafetyError",),
     "safety.hooks": (
         "HookRegistry",
@@ -54,6 +60,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Call",
+    "Change",
     "Decision",
     "Denied",
     "Feedback",
@@ -61,12 +68,15 @@ __all__ = [
     "HookSpec",
     "HookType",
     "Message",
+    "Net",
     "SafetyError",
     "Session",
     "StopPropagation",
     "ToolSpec",
     "ToolUse",
+    "Turn",
     "TurnStart",
+    "Undone",
     "clear_hooks",
     "current_session",
     "current_tool_use",

@@ -29,7 +29,8 @@ class Settings:
 
     ``agents_md_names`` empty stands for the usual names; ``plugins`` names those that are loaded. ``hooks`` and ``hook_options`` are
     the user's tables as written, ``project_hooks`` holds both of the project's; what they may hold is decided where they are used.
-    ``warnings`` are sentences about keys that are unknown or not allowed where they stand.
+    ``warnings`` are sentences about keys that are unknown or not allowed where they stand. ``broken``: why the user's file does not
+    count, where the defaults stand in for it.
     """
 
     fail_closed: bool = False
@@ -79,8 +80,11 @@ class Settings:
     ui_color: str = "auto"
     ui_pager: str = "auto"
     warnings: tuple[str, ...] = ()
+    broken: BadSettings | None = None
 
 
+#: Attributes that no key sets.
+_NOT_KEYS = ("warnings", "project_hooks", "broken")
 #: Objects of keys.
 SECTIONS = ("snapshots", "store", "gate", "autocommit", "trust", "agents_md", "screening", "run", "watch", "daemon", "ui")
 #: Tables that are read elsewhere, kept as written.
@@ -107,6 +111,13 @@ _WORDS = {
     "autocommit.sign": ("never", "user", "require"),
     "trust.default": ("trusted", "ask", "untrusted"),
     "agents_md.enabled": ("on", "auto", "off"),
+}
+#: What a key may be, where it is one of a few.
+_CHOICES: Mapping[str, tuple[str | bool, ...]] = {
+    **_WORDS,
+    "watch.enabled": ("auto", "on", "off", True, False),
+    "ui.color": ("auto", "always", "never"),
+    "ui.pager": ("auto", "never"),
 }
 _NEVER_A_PROJECTS = ("plugins", "gate.backend", "gate.command", "autocommit.message_command", "trust.default")
 #: Switches that a project may throw in one direction only: towards this value.
@@ -135,24 +146,35 @@ def settings_file(environ: Mapping[str, str]) -> Path:
     return (Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or "/") / ".config") / "git-safety" / "settings.json"
 
 
-def load_settings(environ: Mapping[str, str], root: bytes | None = None) -> Settings:
-    """The settings for a workspace. Raises BadSettings for a user's file that is no JSON object or has a value of the wrong type.
+def load_settings(environ: Mapping[str, str], root: bytes | None = None, *, lenient: bool = False) -> Settings:
+    """The settings for a workspace. Raises BadSettings for a user's file that is no JSON object or has a value of the wrong type;
+    ``lenient``: instead the defaults stand for it, ``broken`` says why, and ``fail_closed`` holds as far as it can be read.
 
     The same in a project's file is a warning: a folder that somebody sent, or an agent, must not be able to stop anything.
     """
-    values: dict[str, Any] = {}
     warnings: list[str] = []
-    path = settings_file(environ)
-    raw = _read(path)
-    for key, value in _flat(raw).items():
-        name = _known(key, warnings, path)
-        if name:
-            values[name] = _checked(key, value, path)
+    try:
+        values = _users(settings_file(environ), warnings)
+    except BadSettings as fault:
+        if not lenient:
+            raise
+        warnings.clear()
+        values = {"fail_closed": fails_closed(environ), "broken": fault}
     if root is not None:
         values.update(_projects(Path(os.fsdecode(root)) / PROJECT_FILE, values, warnings))
+    return Settings(**values, warnings=tuple(warnings))
+
+
+def _users(path: Path, warnings: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    raw = _read(path)
+    for key, value in _flat(raw).items():
+        name = _known(key, value, warnings, path)
+        if name:
+            values[name] = _checked(key, value, path)
     for table in TABLES:
         values[table] = _table(raw, table, path)
-    return Settings(**values, warnings=tuple(warnings))
+    return values
 
 
 def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
@@ -166,7 +188,7 @@ def _projects(path: Path, users: Mapping[str, Any], warnings: list[str]) -> dict
         return values
     for key, value in _flat(raw).items():
         try:
-            name = _known(key, warnings, path)
+            name = _known(key, value, warnings, path)
             checked = _checked(key, value, path) if name else None
         except BadSettings as fault:
             warnings.append(f"{fault.message}; ignored")
@@ -216,15 +238,22 @@ def _rules(value: Any, path: Path) -> tuple[Mapping[str, Any], ...]:
         for rule in value
     )
     if not fine:
-        raise BadSettings(f"{path}: guard.rules has the wrong type: {value!r}", f"$EDITOR {path}")
+        wanted = 'a list of objects with "action" (allow, ask or deny) and some of "command", "path" and "effect", each a string'
+        raise _wrong(path, "guard.rules", value, wanted)
     return tuple(value)
 
 
 def _table(raw: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
     value = raw.get(name, {})
     if not isinstance(value, dict):
-        raise BadSettings(f"{path}: {name} has the wrong type: {value!r}", f"$EDITOR {path}")
+        raise _wrong(path, name, value, "an object")
     return value
+
+
+def _wrong(path: Path, key: str, value: Any, wanted: str) -> BadSettings:
+    shown = json.dumps(value, ensure_ascii=False)
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return BadSettings(f"{path}: {key} must be {wanted}, not {shown}", f"$EDITOR {path}")
 
 
 def fails_closed(environ: Mapping[str, str]) -> bool:
@@ -266,11 +295,14 @@ def _flat(raw: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _known(key: str, warnings: list[str], path: Path) -> str | None:
+def _known(key: str, value: Any, warnings: list[str], path: Path) -> str | None:
     name = key.replace(".", "_")
     if key in SECTIONS or (name not in _DEFAULTS and key.rpartition(".")[0].replace(".", "_") in _DEFAULTS):
-        raise BadSettings(f"{path}: {key.rpartition('.')[0] or key} has the wrong type", f"$EDITOR {path}")
-    if name in ("warnings", "project_hooks") or name not in _DEFAULTS:
+        if key in SECTIONS:
+            raise _wrong(path, key, value, "an object of keys")
+        outer = key.rpartition(".")[0]
+        raise _wrong(path, outer, {key.rpartition(".")[2]: value}, _wanted(outer))
+    if name in _NOT_KEYS or name not in _DEFAULTS:
         warnings.append(f"{path}: unknown key {key!r}")
         return None
     return name
@@ -280,8 +312,8 @@ def _checked(key: str, value: Any, path: Path) -> Any:
     default = _DEFAULTS[key.replace(".", "_")]
     if key == "guard.rules":
         return _rules(value, path)
-    if key in _WORDS:
-        fine = value in _WORDS[key]
+    if key in _CHOICES:
+        fine = isinstance(value, str | bool) and value in _CHOICES[key]
     elif isinstance(default, tuple):
         fine = isinstance(value, list) and all(isinstance(item, str) for item in value)
         value = tuple(value) if fine else value
@@ -292,10 +324,29 @@ def _checked(key: str, value: Any, path: Path) -> Any:
             isinstance(value, int | float)
             and not isinstance(value, bool)
             and value >= 0
-            and (isinstance(default, float) or key.endswith("_s") or value == int(value))
+            and (_takes_fractions(key, default) or value == int(value))
         )
     else:
-        fine = isinstance(value, str | bool)
+        fine = isinstance(value, str)
     if not fine:
-        raise BadSettings(f"{path}: {key} has the wrong type: {value!r}", f"$EDITOR {path}")
+        raise _wrong(path, key, value, _wanted(key))
     return value
+
+
+def _takes_fractions(key: str, default: float) -> bool:
+    return isinstance(default, float) or key.endswith("_s")
+
+
+def _wanted(key: str) -> str:
+    """What a key may be, in words."""
+    default = _DEFAULTS[key.replace(".", "_")]
+    if key in _CHOICES:
+        *most, last = (word if isinstance(word, str) else json.dumps(word) for word in _CHOICES[key])
+        return f"{', '.join(most)} or {last}"
+    if isinstance(default, tuple):
+        return "a list of strings"
+    if isinstance(default, bool):
+        return "true or false"
+    if isinstance(default, float | int):
+        return "a number, 0 or more" if _takes_fractions(key, default) else "a whole number, 0 or more"
+    return "a string"

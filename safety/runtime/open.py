@@ -44,17 +44,19 @@ def open_session(
     on_progress: Progress | None = None,
     clock: Callable[[], int] = now_ms,
     ids: Callable[[], str] = new_id,
+    lenient: bool = False,
 ) -> Session:
     """The session of one conversation in the workspace that holds ``cwd``; an empty id stands for the user at the command line.
 
-    Raises SafetyError when the state folder, the settings or the store cannot be used.
+    Raises SafetyError when the state folder, the settings or the store cannot be used. ``lenient``: settings that cannot be used are
+    ``settings.broken``, and the defaults count.
     """
     environ = os.environ if environ is None else environ
     home = state_home(environ)
     registry.prepare_home(home)
     too_wide = wide_folders(environ)
     entry = registry.locate(home, cwd, too_wide)
-    settings = load_settings(environ, entry.root)
+    settings = load_settings(environ, entry.root, lenient=lenient)
     is_new = registry.load(home, entry.key) is None
     git = Git(environ)
     entry = _with_witness(home, entry)

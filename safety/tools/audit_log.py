@@ -43,15 +43,18 @@ def turn_ended(session: Session, outcome: Outcome) -> None:
 
 def _write(session: Session, outcome: Outcome, **fields: Any) -> None:
     trace = outcome.trace
+    telling = {
+        "decided_by": trace.decided_by,
+        "stopped_by": trace.stopped_by,
+        "failed": [failure.hook for failure in trace.failures],
+    }
     line = {
         "time_ms": session.now_ms(),
         "session": session.id,
         "event": trace.event,
         **fields,
         "decision": trace.action,
-        "decided_by": trace.decided_by,
-        "stopped_by": trace.stopped_by,
-        "failed": [failure.hook for failure in trace.failures],
+        **{name: value for name, value in telling.items() if value},
         "called": [[step.hook, step.result, round(step.seconds * 1000, 2)] for step in trace.steps],
     }
     path = session.place.state / AUDIT_LOG

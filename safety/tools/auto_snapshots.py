@@ -42,12 +42,9 @@ def typed_undo(session: Session, words: Sequence[str]) -> Report:
     from safety.commands import undo  # loaded when it is typed, not for each event
     from safety.commands.args import UndoArgs
     from safety.commands.report import UndoReport
-    from safety.store.history import turns
 
     known = _words(words, "/undo [HANDLE]", ("handle",))
-    if not (handle := known.get("handle", "")):
-        own = (turn for turn in turns(session.log) if turn.session == session.id and not turn.undone)
-        handle = next((turn.handle for turn in own if undo.has_changes(session, turn)), "")
+    handle = known.get("handle") or undo.newest_of(session)
     if not handle:
         return UndoReport(root=session.root, nothing="No turn of this conversation changed anything that is not undone already.")
     return undo.run(session, UndoArgs(handle=handle, now=True))

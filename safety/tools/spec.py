@@ -5,14 +5,14 @@ The shape is gptme's ([gptme] 2): hooks are named ``<tool>.<hook>``, a spec with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from safety.faults import SafetyError
 from safety.hooks.registry import HookRegistry
+from safety.session import Denied, current_session, in_session
 
 if TYPE_CHECKING:
     from safety.commands.report import Report
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 #: A command typed as ``/name words``: it acts on the session and gives a report, as a verb of the command line does.
 Command = Callable[["Session", Sequence[str]], "Report"]
-_session: ContextVar[Session | None] = ContextVar("session", default=None)
 _current: ContextVar[ToolUse | None] = ContextVar("tool_use", default=None)
 
 
@@ -69,28 +68,9 @@ class ToolSpec:
         return (self.load_priority, self.name) < (other.load_priority, other.name)
 
 
-def current_session() -> Session | None:
-    """The session in which a tool's function or a command is running; None outside of one."""
-    return _session.get()
-
-
 def current_tool_use() -> ToolUse | None:
     """The tool call that is being carried out; None outside of one."""
     return _current.get()
-
-
-@contextmanager
-def in_session(session: Session) -> Iterator[None]:
-    """Makes ``session`` the current one for what runs inside."""
-    token = _session.set(session)
-    try:
-        yield
-    finally:
-        _session.reset(token)
-
-
-class Denied(Exception):
-    """A tool call that was refused; the text is for the model."""
 
 
 @dataclass(frozen=True)
@@ -100,29 +80,26 @@ class ToolUse:
     spec: ToolSpec
     call: Call
 
-    def execute(self, session: Session, confirm: Callable[[ToolUse, str], bool] | None = None) -> str:
-        """Runs the tool between PRE and POST and gives its result. Raises Denied when it may not run, else what the tool raises.
-
-        POST comes in every case in which the tool was started, with the error if it raised. An interrupt before the tool runs leaves
-        it unrun. ``confirm`` answers an ``ask``; without it an ``ask`` is a no.
-        """
+    def execute(self, session: Session) -> str:
+        """Runs the tool as `Session.around` does and gives its result as text. Raises Denied when it may not run."""
         if self.spec.execute is None:
             raise Denied(f"{self.spec.name} cannot be called")
+        run = self.spec.execute
         token = _current.set(self)
         try:
-            with in_session(session):
-                decision = session.pre(self.call)
-                given = dict(self.call.input if decision.input is None else decision.input)
-                asked = decision.action == "ask"
-                if decision.action == "deny" or (asked and not (confirm is not None and confirm(self, decision.reason))):
-                    session.post(self.call, None, decision.reason)
-                    raise Denied(decision.reason or "it was not confirmed")
-                try:
-                    result = str(self.spec.execute(**given))
-                except BaseException as fault:
-                    session.post(self.call, None, f"{type(fault).__name__}: {fault}")
-                    raise
-                session.post(self.call, result, None)
-                return result
+            return session.around(self.call, lambda given: str(run(**given)))
         finally:
             _current.reset(token)
+
+
+__all__ = [
+    "BadCommand",
+    "Command",
+    "Denied",
+    "HookSpec",
+    "ToolSpec",
+    "ToolUse",
+    "current_session",
+    "current_tool_use",
+    "in_session",
+]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from safety.adapters.calls import declared_paths
 from safety.adapters.wire import generic
-from safety.adapters.wire.generic import BadEvent, declared_paths, parse
+from safety.adapters.wire.generic import BadEvent, parse
 from tests.support.repo import NINE_LINES, RepoBuilder
 
 CALL = {"call_id": "c1", "tool": "shell", "input": {"command": "./x"}}
@@ -166,13 +167,21 @@ def test_other_prompts_are_prompts(repo: RepoBuilder) -> None:
 
 
 def test_snapshots_in_a_prompt(repo: RepoBuilder) -> None:
-    """/snapshots lists what could be undone."""
+    """/snapshots lists what could be undone, and what the user did between."""
     repo.agent_runs("echo agent >a.txt")
+    with repo.agent():
+        pass
+    with repo.user():
+        repo.write("b.txt", "mine\n")
+    repo.agent_runs("echo agent >a.txt; echo agent >c.txt")
 
     answer = repo.hook("turn.pre", prompt="/snapshots")
 
     assert answer["handled"] is True
-    assert answer["notices"]
+    rows = [row.partition("  ")[2] for row in answer["notices"][0].splitlines()]
+    assert [row for row in rows if "first contact" not in row] == [
+        "an agent: do it, 1 file", "you, 1 file", "an agent: do it, no change", "an agent: do it, 1 file",
+    ]  # fmt: skip
 
 
 # -- what is no event ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support import process
 from tests.support.repo import RepoBuilder
 from tests.tools.turn_ends import settings
@@ -42,6 +44,35 @@ def test_a_look_makes_no_workspace(env: dict[str, str], tmp_path: Path) -> None:
         repo.agent_runs("echo 2 >f")
     one.undo()
     assert (one.read("f"), two.read("f")) == ("1\n", "2\n")
+
+
+@pytest.mark.parametrize("broken", ["{", '{"gate": {"enabled": "maybe"}}', "[]"])
+def test_settings_that_cannot_be_read_take_no_undo_away(repo: RepoBuilder, broken: str) -> None:
+    """What looks or takes back works with the defaults and names the file in one line; what lets things run refuses as before."""
+    repo.agent_writes("src/new.py", "x\n")
+    settings(repo)
+    file = Path(repo.env["XDG_CONFIG_HOME"]) / "git-safety" / "settings.json"
+    file.write_text(broken)
+    for words in (
+        ["log"],
+        ["show"],
+        ["diff"],
+        ["status"],
+        ["find", "new"],
+        ["undo"],
+        ["redo"],
+        ["restore", "--before", "t1", "src"],
+    ):
+        done = repo.must(*words)
+        assert len([line for line in done.err.splitlines() if str(file) in line and "defaults" in line]) == 1, done.text
+    repo.must("recover", code=4)
+    assert not repo.exists("src/new.py")
+    doctor = repo.must("doctor", "--fast", code=1)
+    assert str(file) in doctor.out and "$EDITOR" in doctor.out
+    for words in (["commit"], ["trust"], ["snapshot"], ["store", "forget"]):
+        repo.must(*words, code=2)
+    assert repo.hook_raw("tool.execute.pre", call_id="c", tool="shell", input={"command": "make"}).code == 1
+    settings(repo)
 
 
 def test_fail_closed_holds_whatever_fails(repo: RepoBuilder) -> None:

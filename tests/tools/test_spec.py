@@ -96,16 +96,37 @@ def test_a_spec_without_a_function_cannot_be_called(repo: RepoBuilder, session: 
 
 
 def test_a_question_needs_somebody_to_answer(repo: RepoBuilder, session: Session) -> None:
-    """Without ``confirm`` an ask is a no; with it the answer counts, and it was told why it is asked."""
+    """An ask of PRE is a no where nobody confirms; who confirms is told why it is asked, and the answer counts."""
     session.hooks.register("mine.guard", HookType.TOOL_EXECUTE_PRE, lambda data: Decision("ask", "sure?"), role="guard")
     tool, asked = Tool(repo), []
     with pytest.raises(Denied, match="sure?"):
         tool.use("c1").execute(session)
-    with pytest.raises(Denied):
-        tool.use("c2").execute(session, lambda use, why: asked.append((use.call.id, why)) or False)
     assert not tool.given and not session.sessions.load(session.id).pending
-    assert tool.use("c3").execute(session, lambda use, why: True) == "written"
-    assert asked == [("c2", "sure?")]
+
+    def person(call: Call, preview: Any, workspace: Any, decision: Decision) -> ConfirmationResult:
+        asked.append((call.id, decision.reason))
+        return ConfirmationResult.confirm(by_user=True) if call.id == "c3" else ConfirmationResult.skip("no", by_user=True)
+
+    session.hooks.register("mine.person", HookType.TOOL_CONFIRM, person)
+    with pytest.raises(Denied, match="no"):
+        tool.use("c2").execute(session)
+    assert not tool.given and not session.sessions.load(session.id).pending
+    assert tool.use("c3").execute(session) == "written"
+    assert asked == [("c2", "sure?"), ("c3", "sure?")]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_the_user_saves_while_asked_is_the_users(repo: RepoBuilder, session: Session, named: bool) -> None:
+    """The state before a call is taken again after a person has answered ([redteam], design 5.4)."""
+
+    def person(call: Call, preview: Any, workspace: Any) -> ConfirmationResult:
+        repo.write("a.txt", "saved during the dialog\n")
+        return ConfirmationResult.confirm(by_user=True)
+
+    session.hooks.register("mine.person", HookType.TOOL_CONFIRM, person)
+    assert Tool(repo).use(paths=("a.txt",) if named else None).execute(session) == "written"
+    end_and_undo(repo, session)
+    assert repo.read("a.txt") == "saved during the dialog\n"
 
 
 def test_a_confirmation_handler_answers(repo: RepoBuilder, session: Session) -> None:
@@ -126,9 +147,15 @@ def test_an_edit_changes_what_the_tool_gets(repo: RepoBuilder, session: Session,
     session.hooks.register("mine.edit", HookType.TOOL_EXECUTE_PRE, lambda data: Decision("edit", input=edited))
     if ask:
         session.hooks.register("mine.ask", HookType.TOOL_EXECUTE_PRE, lambda data: Decision("ask", "sure?"))
-    session.hooks.register("mine.look", HookType.TOOL_CONFIRM, lambda use, preview, workspace: confirmed.append(use.input))
+
+
+    def person(use: Call, preview: Any, workspace: Any) -> ConfirmationResult:
+        confirmed.append(use.input)
+        return ConfirmationResult.confirm(by_user=True)
+
+    session.hooks.register("mine.person", HookType.TOOL_CONFIRM, person)
     tool = Tool(repo)
-    tool.use(paths=("a.txt",), path="a.txt", content="agent\n").execute(session, lambda use, why: True)
+    tool.use(paths=("a.txt",), path="a.txt", content="agent\n").execute(session)
 
     assert tool.given == [edited] and confirmed == [edited]
     assert (repo.read("a.txt"), repo.read("b.txt")) == (NINE_LINES, "edited\n")
@@ -166,6 +193,18 @@ def test_a_denied_call_claims_nothing(repo: RepoBuilder, session: Session) -> No
     assert newest is not None and (newest.record.actor, newest.record.call_id) == ("agent", "c2")
     end_and_undo(repo, session)
     assert (repo.read("a.txt"), repo.read("b.txt")) == (NINE_LINES, "the user\n")
+
+
+def test_the_end_of_a_conversation_is_heard_after_its_last_turn(repo: RepoBuilder, session: Session) -> None:
+    """SESSION_END comes once, with what the host hands over, and the turn is closed by then."""
+    heard: list[tuple[Any, bool]] = []
+
+    def over(session: Session, logdir: Any = None) -> None:
+        heard.append((logdir, session.sessions.load(session.id).is_open))
+
+    session.hooks.register("mine.end", HookType.SESSION_END, over)
+    session.end(logdir=repo.root)
+    assert heard == [(repo.root, False)]
 
 
 def test_specs_are_known_by_name_and_sorted(repo: RepoBuilder) -> None:

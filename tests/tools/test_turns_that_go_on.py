@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from safety.commands.check import LOG_BYTES, _keep
 from tests.support.repo import RepoBuilder
 from tests.tools.turn_ends import NO_BAD_WORDS, checks, edit, end, ends, files_of, settings, starts
 
@@ -61,6 +63,31 @@ def test_user_types_something_else_after_continue(repo: RepoBuilder) -> None:
     edit(repo, "a.txt", "GOOD\n")
     ends(repo)
     assert files_of(repo) == ["a.txt", "b.txt"] and repo.status() == ""
+
+
+def test_every_try_can_be_read_afterwards(repo: RepoBuilder) -> None:
+    """What failed at first is still told when the second try has passed and written nothing."""
+    settings(repo)
+    bad_turn(repo)
+    answer = end(repo)[0]
+    assert answer["decision"] == "continue" and "git safety show t1 --checks" in answer["reason"]
+    edit(repo, "a.txt", "GOOD\n")
+    ends(repo)
+    shown = repo.must("show", "t1", "--checks").out
+    headings = [line.rpartition(": ")[2] for line in shown.splitlines() if line.startswith("== ")]
+    assert headings == ["failed", "passed"]
+    assert "BAD" in shown.partition("passed")[0]
+
+
+def test_output_of_tries_is_bounded(tmp_path: Path) -> None:
+    """The newest output stays, the oldest goes."""
+    kept, written = tmp_path / "t1.log", tmp_path / "checks-x.log"
+    for number in range(3):
+        written.write_bytes(b"%d\n" % number * (LOG_BYTES // 4))
+        _keep(written, kept, f"== try {number}")
+    data = kept.read_bytes()
+    assert len(data) < LOG_BYTES + 100 and data.startswith(b"(what came before") and data.endswith(b"2\n")
+    assert b"== try 2\n" in data and b"== try 0\n" not in data
 
 
 def test_harness_that_ignores_continue(repo: RepoBuilder) -> None:

@@ -60,12 +60,14 @@ def test_choice_of_hunks_without_a_terminal(committed: RepoBuilder) -> None:
 
 
 def test_undo_with_a_commit_of_the_users_on_top(committed: RepoBuilder) -> None:
-    """The user has committed since: no commit is moved, the files are reversed, the user's stay."""
+    """The user has committed since: no commit is moved, the files are reversed, the user's stay. What a revert is for is said."""
+    commit = committed.head()[:7]
     committed.write("c.txt", "user\n")
     committed.git("add", "c.txt")
     committed.git("commit", "-qm", "user's")
     head = committed.head()
-    assert "you committed on top" in committed.undo(code=3).text
+    said = f"you committed on top of {commit}; commits stay, files are set back; to take the commit back: git revert {commit}"
+    assert said in committed.undo(code=3).text
     assert committed.head() == head and committed.read("a.txt") == NINE_LINES and committed.read("c.txt") == "user\n"
     committed.redo()
     assert committed.head() == head and committed.read("b.txt") == "agent\n" and committed.status() == ""

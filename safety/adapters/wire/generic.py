@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, TextIO
 
+from safety.adapters.calls import absolute_paths, declared_paths, path_bytes, read_paths
 from safety.faults import SafetyError
 from safety.runtime.config import fails_closed
 from safety.runtime.open import open_session
@@ -19,14 +20,6 @@ from safety.session import Call, Session
 
 MAX_INPUT_BYTES = 64 << 20
 ALLOWED, FAILED, REFUSED = 0, 1, 2
-
-#: Tools that change nothing, and tools that change the files their arguments name; every other tool may change anything.
-_READING = frozenset({"read", "read_file", "view", "view_file", "grep", "glob", "ls", "list", "list_files", "list_dir", "search"})
-_WRITING = frozenset(
-    {"write", "write_file", "create", "create_file", "edit", "edit_file", "multi_edit", "multiedit", "str_replace", "insert",
-     "append", "patch", "save", "notebook_edit", "notebookedit"}
-)  # fmt: skip
-_PATH_FIELDS = ("path", "paths", "file_path", "filename", "notebook_path")
 
 
 class BadEvent(SafetyError):
@@ -150,7 +143,7 @@ def _session_start(session: Session, event: Event) -> Answer:
 def _turn_pre(session: Session, event: Event) -> Answer:
     answer = Answer()
     if event.prompt.lstrip().startswith("/"):
-        from safety.adapters.wire.commands import carry_out  # needed by no other event
+        from safety.adapters.prompts import carry_out  # needed by no other event
 
         done = carry_out(session, event.prompt)
         if done is not None:
@@ -291,7 +284,7 @@ class _Fields:
         return value
 
     def folder(self, name: str) -> bytes:
-        path = _bytes(self.text(name))
+        path = path_bytes(self.text(name))
         if path is None or not os.path.isabs(path):
             raise BadField(f"{name} must be an absolute path")
         return path
@@ -324,51 +317,10 @@ def _call(fields: _Fields, cwd: bytes, home: str) -> Call:
     tool, given = fields.text("tool"), fields.object("input")
     named = fields.paths()
     if named is not None:
-        paths = _absolute(named, cwd, home)
+        paths = absolute_paths(named, cwd, home)
         if paths is None:
             raise BadField("paths holds something that is no path")
     else:
         paths = declared_paths(tool, given, cwd, home)
-    return Call(id=fields.text("call_id"), tool=tool, input=given, cwd=cwd, paths=paths, agent=fields.agent())
-
-
-def declared_paths(tool: str, given: Mapping[str, object], cwd: bytes, home: str) -> tuple[bytes, ...] | None:
-    """The paths that a call of ``tool`` may change, absolute; None: anything may change.
-
-    A reading tool declares none at all. A writing tool whose arguments name no path, or not as plain texts, declares nothing.
-    """
-    kind = tool.lower().replace("-", "_")
-    if kind in _READING:
-        return ()
-    if kind not in _WRITING:
-        return None
-    named: list[object] = []
-    for name in _PATH_FIELDS:
-        value = given.get(name)
-        named += value if isinstance(value, list) else [] if value is None else [value]
-    texts = [value for value in named if isinstance(value, str) and value]
-    return _absolute(texts, cwd, home) if texts and len(texts) == len(named) else None
-
-
-def _absolute(texts: Sequence[str], cwd: bytes, home: str) -> tuple[bytes, ...] | None:
-    """The paths as absolute bytes, each once; None if one of them can be no path."""
-    found: dict[bytes, None] = {}
-    for text in texts:
-        path = _bytes(os.path.join(home, text[2:]) if text.startswith("~/") and home else text)
-        if path is None:
-            return None
-        full = os.path.join(cwd, path)
-        if b".." in full.split(b"/"):  # behind a link it does not lead where the text says
-            full = os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
-        found[os.path.normpath(full)] = None
-    return tuple(found)
-
-
-def _bytes(text: str) -> bytes | None:
-    """The path as the system wants it; None if there can be no such path."""
-    if "\0" in text:
-        return None
-    try:
-        return os.fsencode(text)
-    except UnicodeEncodeError:
-        return None
+    reads = read_paths(tool, given, cwd, home)
+    return Call(id=fields.text("call_id"), tool=tool, input=given, cwd=cwd, paths=paths, agent=fields.agent(), reads=reads)

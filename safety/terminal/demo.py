@@ -1,21 +1,31 @@
-"""``git safety demo``: a small repository is made, a real command wrecks it under protection, and undo brings it back. Nothing
-is faked: the steps are the command lines that are shown, and the folder is compared with a copy at the end.
+"""``git safety demo``: a small repository is made, a real command wrecks it under protection, and undo brings it back. Then the
+reference agent works there. Nothing is faked but the model, which is a script: the command lines are those that are shown, the
+session, the gate and the commit are real, and the folder is compared with a copy after each part.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 
+from safety.agent.journal import open_journal
+from safety.agent.loop import Loop
+from safety.agent.scripted import Say, Scripted
 from safety.plumbing.run import Git
+from safety.runtime.open import open_session
 from safety.terminal.arguments import parser
+from safety.terminal.draw_agent import lines
 from safety.terminal.text import count
 from safety.terminal.verbs import BY_NAME
+from safety.terminal.window import Window
 
 _FILES = {
     "README.md": "# shop\n\nHow to build: make\n",
@@ -36,10 +46,29 @@ _PEOPLE = {
 _NOT_COMPARED = (".git/objects", ".git/logs", ".git/index", ".git/COMMIT_EDITMSG", ".git/packed-refs", ".git/refs")
 
 
+# What the agent's model says: the first prompt's replies, and after them the second's.
+_AGENT = (
+    Say("I start over.", (("shell", {"command": "rm -rf src; mkdir src; echo 'RATE = 0.19  # FIXME' > src/tax.py"}),)),
+    Say("Done."),
+    Say("I see.", (("write", {"path": "src/tax.py", "content": "RATE = 0.19\nREDUCED = 0.07\n"}),)),
+    Say("Done."),
+    Say("", (("shell", {"command": "rm -f prices.db"}),)),
+    Say("I leave it."),
+)
+_PROMPTS = ("add the reduced rate", "/undo", "free some space")
+_CHECK = "! grep -n FIXME"
+_TOO_LARGE = 40 << 20
+_SETTINGS = {
+    "trust": {"default": "trusted"},
+    "autocommit": {"enabled": True, "protected_branches": "allow"},
+    "gate": {"command": ["sh", "-c", f'{_CHECK} "$@"', "sh", "{files}"]},
+}
+
+
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """0 when everything came back, 1 when it did not (which would be a bug)."""
     keep = parser(BY_NAME["demo"]).parse_args(list(argv)).keep
-    top = tempfile.mkdtemp(prefix="git-safety-demo-")
+    top = os.path.abspath(tempfile.mkdtemp(prefix="git-safety-demo-"))
     try:
         return _play(os.path.join(top, "shop"), _environment(environ, os.path.join(top, "state")))
     finally:
@@ -52,7 +81,12 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 def _environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
     """The user's environment with a store of its own and without their git settings, so that it goes the same everywhere."""
     quiet = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
-    own = {"GIT_SAFETY_HOME": state, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    own = {
+        "GIT_SAFETY_HOME": state,
+        "XDG_CONFIG_HOME": f"{state}-settings",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
     return {**quiet, **_PEOPLE, **own}
 
 
@@ -60,7 +94,7 @@ def _play(folder: str, environ: Mapping[str, str]) -> int:
     _build(folder, environ)
     git = Git(environ)
     before = dict(_fingerprint(folder, git))
-    came_from = os.getcwd()
+    came_from = os.open(".", os.O_RDONLY | os.O_CLOEXEC)  # it may be gone, and then has no name
     try:
         _say(f"A small project: {count(len(_FILES), 'committed file')}, a note that is not committed, a .env that git ignores.\n")
         _type(["run", "--", *_WRECK], folder, environ)
@@ -68,15 +102,50 @@ def _play(folder: str, environ: Mapping[str, str]) -> int:
         _say(f"\nGone: {', '.join(gone)} and the branch idea.\n")
         _type(["undo"], folder, environ)
     finally:
-        os.chdir(came_from)
+        os.fchdir(came_from)
+        os.close(came_from)
+    if _is_wrong(folder, git, before):
+        return 1
+    _say("\nEvery file compared byte for byte, the branches and the index: all is as it was.\n")
+    if _let_agent_work(folder, environ, git):
+        return 1
+    _say("\nAgain all is as it was, prices.db too.\n")
+    _say("Do this with a command of yours:  git safety run -- COMMAND\n")
+    return 0
+
+
+def _is_wrong(folder: str, git: Git, before: Mapping[str, str]) -> bool:
     after = dict(_fingerprint(folder, git))
     wrong = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     if wrong:
         _say(f"\nNot as before: {', '.join(wrong)}. That is a bug; please report it.\n")
-        return 1
-    _say("\nEvery file compared byte for byte, the branches and the index: all is as it was.\n")
-    _say("Do this with a command of yours:  git safety run -- COMMAND\n")
-    return 0
+    return bool(wrong)
+
+
+def _let_agent_work(folder: str, environ: Mapping[str, str], git: Git) -> bool:
+    """A conversation with the reference agent, and whether the folder is another one after it than before."""
+    settings = os.path.join(environ["XDG_CONFIG_HOME"], "git-safety")
+    os.makedirs(settings)
+    with open(os.path.join(settings, "settings.json"), "w", encoding="utf-8") as file:
+        json.dump(_SETTINGS, file)
+    with open(os.path.join(folder, "prices.db"), "wb") as db:
+        db.truncate(_TOO_LARGE)
+    before = dict(_fingerprint(folder, git))
+    window = Window(environ, os.fsencode(folder))
+    _say(
+        f"\nNow an agent, its model a script. The project's check: {_CHECK}. A prices.db of 40 MiB is too large for snapshots.\n"
+    )
+    with closing(open_session(os.fsencode(folder), "demo", environ, {"name": "agent"})) as session:
+        journal = open_journal(Path(f"{environ['GIT_SAFETY_HOME']}-agent"))
+        for event in Loop(session, journal, Scripted(_AGENT)).run(_typed_prompts()):
+            window.draw(lines(event))
+    return _is_wrong(folder, git, before)
+
+
+def _typed_prompts() -> Iterator[str]:
+    for prompt in _PROMPTS:
+        _say(f"\n> {prompt}\n")
+        yield prompt
 
 
 def _type(words: list[str], folder: str, environ: Mapping[str, str]) -> None:

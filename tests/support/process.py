@@ -10,7 +10,6 @@ import importlib
 import io
 import json
 import os
-import runpy
 import signal
 import subprocess
 import sys
@@ -144,7 +143,7 @@ def _become(
         if gate is not None:
             gate()
         try:
-            runpy.run_module("safety.terminal", run_name="__main__", alter_sys=True)
+            importlib.import_module("safety.terminal.main").entry()  # not by runpy: what pytest has loaded, it cannot run
             code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1

@@ -1,0 +1,1 @@
+"""The reference agent: every moment, its journal, its bundles, its model, its verb."""

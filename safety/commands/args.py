@@ -14,7 +14,8 @@ class UndoArgs:
     """``handle`` (positional or --turn / --call) else the newest turn that changed something; ``count`` turns of it (-n).
 
     ``session``: None no filter, "" the session of the newest turn, else that id. ``patch``: give a Choose; ``hunks``: its answer.
-    ``confirmed``: a question was answered with yes. ``plan``: the token that the plan made now must still have.
+    ``confirmed``: a question was answered with yes. ``plan``: the token that the plan made now must still have. ``can_ask``: a person
+    is there, so that what is marked in the report elsewhere is asked about first.
     """
 
     handle: str = ""
@@ -29,6 +30,7 @@ class UndoArgs:
     plan: str = ""
     include_unattributed: bool = False
     confirmed: bool = False
+    can_ask: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +46,8 @@ class RedoArgs:
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreArgs:
-    """``when``: before, after or at; ``handle``: a handle, or for ``at`` also a moment, then ``at_ms`` is set and handle
-    empty.
+    """``when``: before, after or at, empty where nothing was said; ``handle``: a handle, or for ``at`` also a moment, then ``at_ms``
+    is set and handle empty.
     """
 
     when: str = "before"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from safety.commands.changes import Contents, count_lines
+from safety.commands.changes import Contents, count_lines, is_below
 from safety.commands.gitnotes import commits_moved
 from safety.commands.report import Hint, PathLine, UndoReport, Verb
 from safety.commands.uncovered import reason_text
@@ -24,7 +24,7 @@ from safety.store.recovery import remaining, sweep_temporaries
 from safety.store.restore import KEPT, MERGED, NOT_COVERED, REMOVED, RESTORED, UNCHANGED, Piece, Step
 from safety.store.snapshot import Snapshot
 from safety.store.takeback import Whole
-from safety.types import PathState, Present, Unknown
+from safety.types import Absent, PathState, Present, Unknown
 
 LONG_CALL_MS = 10_000
 # A dry run counts lines in so many bytes of content and no more.
@@ -103,6 +103,7 @@ def _finish(session: Session, job: Job, outcome: Outcome, whole: Whole, report: 
         summary=str(job.record.get("subject", "")),
     )
     session.append(draft.tree, record)
+    draft.settle()
     session.place.odb.sync()
     remove_journal(session.place)
     done = replace(
@@ -119,24 +120,38 @@ def lines_of(
 ) -> UndoReport:
     """The report with a line for each path and for git, and its exit code by the rule of the protocol page."""
     steps = outcome.steps if outcome is not None else whole.files.steps
-    private = Snapshot(session.log.odb, parts[-1].before if parts else None)
-    long = _seen_in_long_calls(session, parts)
+    befores = _befores(session, parts)
+    long = seen_in_long_calls(session, parts)
     above = _folders_above(steps)
     shown = sorted((step for step in steps if _is_shown(step, above)), key=lambda step: step.path)
-    lines = [_line(report, step, private, long) for step in shown]
+    lines = [_line(report, step, befores.get(step.path, Snapshot(session.log.odb, None)), long) for step in shown]
     if report.dry_run:
         lines = _counted(Contents(session.log.odb), lines, steps)
     kept = outcome.kept if outcome is not None else [text for _, plan in whole.git for text in plan.kept]
     lines.extend(PathLine("git", note=note) for note in _git_notes(session, whole, outcome, bool(kept)))
     lines.extend(PathLine("git", note=text, reason="kept") for text in kept)
     left_out = any(line.verb in ("kept", "not covered") for line in lines) or bool(kept)
-    hints = list(report.hints)
-    handle = report.titles[0].handle if report.titles else ""
-    for line in [line for line in lines if line.verb == "kept"][:3]:
-        if handle:
-            hints.append(Hint("both versions", f"git safety diff {handle}", (line.path,), line.path))
-            hints.append(Hint("take the old", f"git safety restore --before {handle}", (line.path,), line.path))
-    return replace(report, lines=tuple(lines), hints=tuple(hints), exit_code=3 if left_out else report.exit_code)
+    hints = [hint for line in [line for line in lines if line.verb == "kept"][:3] for hint in _ways_on(report, line.path, parts)]
+    return replace(report, lines=tuple(lines), hints=(*report.hints, *hints), exit_code=3 if left_out else report.exit_code)
+
+
+def _ways_on(report: UndoReport, path: bytes, parts: Sequence[Piece]) -> list[Hint]:
+    """What can be typed about a path that was kept: the old version against yours, and the command that takes the old one.
+
+    Both name the oldest of the turns that changed it. ``restore`` and a comparison with now leave git's own files aside.
+    """
+    if not report.titles:
+        return []
+    handle = report.titles[-1].handle
+    if len(report.titles) > 1:
+        turn = next((piece.turn for piece in parts if any(is_below(one, [path]) for one in piece.paths)), 0)
+        handle = f"t{turn}" if turn else handle
+    if b".git" in path.split(b"/"):
+        return [Hint("what the turn changed", f"git safety diff {handle}", (path,), path)]
+    return [
+        Hint("both versions", f"git safety diff --now {handle}", (path,), path),
+        Hint("take the old", f"git safety restore --before {handle}", (path,), path),
+    ]
 
 
 def _folders_above(steps: Sequence[Step]) -> frozenset[bytes]:
@@ -166,17 +181,25 @@ def _is_shown(step: Step, above: frozenset[bytes]) -> bool:
     return step.verb == REMOVED and step.path not in above
 
 
-def _seen_in_long_calls(session: Session, parts: Sequence[Piece]) -> frozenset[bytes]:
-    """Paths found changed around a call that ran long and named none: the user may have written one of them (design 5.4 rule 4)."""
+def _befores(session: Session, parts: Sequence[Piece]) -> dict[bytes, Snapshot]:
+    """For each path the snapshot before the oldest piece that changed it."""
+    found: dict[bytes, Snapshot] = {}
+    for piece in parts:
+        before = Snapshot(session.log.odb, piece.before)
+        for path in piece.paths:
+            found.setdefault(path, before)
+    return found
+
+
+def seen_in_long_calls(session: Session, parts: Sequence[Piece]) -> frozenset[bytes]:
+    """Paths found changed around a call that ran long and named none: the user may have written one of them (design 5.4 rule 4).
+
+    A short call that was cut out of a long ``run`` at a pause is as long as the run: in the pause before it the user may have written.
+    """
     found: set[bytes] = set()
     for piece in parts:
         record = session.log.find(piece.operation)
-        if (
-            record is not None
-            and record.duration_ms > LONG_CALL_MS
-            and record.declared is None
-            and not record.session.startswith("run-")
-        ):
+        if record is not None and record.declared is None and max(record.duration_ms, record.running_ms) > LONG_CALL_MS:
             found.update(piece.paths)
     return frozenset(found)
 
@@ -219,7 +242,7 @@ def _of_directory(member: MemberPlace, plan: GitPlan) -> list[str]:
     return [f"{top} {word}" for word, applies in words.items() if applies]
 
 
-def _line(report: UndoReport, step: Step, before: Snapshot, long: frozenset[bytes] = frozenset()) -> PathLine:
+def _line(report: UndoReport, step: Step, before: Snapshot, long: frozenset[bytes]) -> PathLine:
     note, reason, size = step.note, "", None
     code = note.partition(":")[0]
     state = next((s for s in (step.ours, step.target) if isinstance(s, Unknown)), None)
@@ -227,7 +250,8 @@ def _line(report: UndoReport, step: Step, before: Snapshot, long: frozenset[byte
         reason = code
         digits = step.note.partition(":")[2]
         size = int(digits) if digits.isdigit() and int(digits) else (state.size if state else None) or None
-        note = f"{reason_text(code, size or 0)}; left as it is"
+        gone = isinstance(step.ours, Absent) and isinstance(before.state(step.path), Unknown)
+        note = f"{reason_text(code, size or 0)}; {'gone, cannot be restored' if gone else 'left as it is'}"
     elif step.verb == KEPT:
         reason = "edited-since"
     elif step.verb == REMOVED and not note:

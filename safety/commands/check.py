@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from safety.trust import runs_anything
 from safety.types import Absent, Present
 
 LOGS_KEPT = 50
+LOG_BYTES = 16 << 20
 MOST_NAMED = 5
 
 
@@ -90,13 +92,31 @@ def _judge_one(session: Session, place: Pending, checked: Checked, turn: Turn, a
         return Verdict(blocks=True, notices=(f"nothing was committed: {refusal}",))
     result = run_gate(session.place.git, session.environ, checked, settings, session.place.state / "checks")
     if result.log is not None:
-        os.replace(result.log, checks_log(session.place.state, turn.number))
+        named = f" in {os.fsdecode(place.member)}" if place.member else ""
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(session.now_ms() / 1000))
+        heading = f"== {clock}  {result.backend or 'checks'}{named}: {result.status.replace('_', ' ')}"
+        _keep(result.log, checks_log(session.place.state, turn.number), heading)
         _drop_old_logs(result.log.parent)
     prefix = place.member + b"/" if place.member else b""
     if result.fixed:
         fixed = tuple(prefix + path for path in result.fixed)
         session.record_own("gate", turn.number, fixed, conversation=turn.session, summary=result.backend)
     return _verdict(session, result, settings, turn, asked)
+
+
+def _keep(written: Path, kept: Path, heading: str) -> None:
+    """Puts what one try wrote behind the earlier ones of the same turn; beyond ``LOG_BYTES`` the oldest output goes."""
+    try:
+        earlier = kept.read_bytes()
+    except FileNotFoundError:
+        earlier = b""
+    output = written.read_bytes() or b"(nothing was written)\n"
+    output += b"" if output.endswith(b"\n") else b"\n"
+    whole = earlier + (b"\n" if earlier else b"") + os.fsencode(heading) + b"\n" + output
+    if len(whole) > LOG_BYTES:
+        whole = b"(what came before is no longer kept)\n" + whole[-LOG_BYTES:].partition(b"\n")[2]
+    written.write_bytes(whole)
+    os.replace(written, kept)
 
 
 def _drop_old_logs(folder: Path) -> None:

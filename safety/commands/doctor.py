@@ -279,6 +279,9 @@ def _agents(session: Session) -> Iterator[Check]:
 
 
 def _settings(session: Session) -> Iterator[Check]:
+    if broken := session.settings.broken:
+        text = f"{broken.message};\nuntil it is mended no agent is protected, and only what looks or takes back works"
+        yield Check("fail", "settings", text, broken.hint, broken.code)
     for text in session.settings.warnings:
         yield Check("warn", "settings", text, "git safety help settings", "settings")
 

@@ -37,6 +37,19 @@ def git_notes(odb: ObjectStore, root: bytes, parts: Sequence[Piece]) -> tuple[st
     return tuple(notes)
 
 
+def git_word(odb: ObjectStore, root: bytes, parts: Sequence[Piece]) -> str:
+    """What changed of git, in a word: ``.git removed``, ``.git made``, else ``git``; empty without pieces. Reads no index and no refs."""
+    if not parts:
+        return ""
+    had, has = (_has_repository(Snapshot(odb, tree), root) for tree in (parts[0].before, parts[-1].after))
+    return "git" if had == has else ".git made" if has else ".git removed"
+
+
+def _has_repository(snapshot: Snapshot, root: bytes) -> bool:
+    place = member_place(snapshot, root, b"")
+    return place is not None and is_repository(snapshot, place)
+
+
 def _value(snapshot: Snapshot, place: MemberPlace) -> GitValue:
     return read_value(snapshot, place) if is_repository(snapshot, place) else GitValue(False)
 

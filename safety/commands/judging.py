@@ -18,7 +18,7 @@ from safety.policy.rules import UserRule, UserRules, Verdict, analysis_failed, j
 from safety.policy.scan import danger_words
 from safety.policy.shell import Parsed, parse
 from safety.policy.values import TREE_AND_REFS, CallFacts, Coverage
-from safety.session import Call, Session
+from safety.session import COMMAND_FIELDS, Call, Session
 from safety.store.linked import linked_files
 from safety.store.packs import write_whole
 from safety.store.snapshot import Snapshot
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 ALLOWED_FILE, ALLOWED_MS = "allowed-once.json", 3_600_000
 HELD = TREE_AND_REFS | {"ignored", "nested-repository", "submodule", "config", "hooks", "reflog", "git-directory"}
 _LETTERS = "bcdfghjkmnpqrstvwxz23456789"  # none that is taken for another
-_TEXT_FIELDS = ("command", "cmd", "script")
 _KINDS = {
     "delete": "delete",
     "remove": "delete",
@@ -58,14 +57,14 @@ class Judgement:
         """One line, loss first, for a person who is asked."""
         verdict = self.verdict
         safer = f" Safer: {verdict.instead}." if verdict.instead else ""
-        return f"git-safety: cannot be undone. Would lose {_cut(verdict.loses, 120)}: {_cut(verdict.reason, 60)}.{safer} ({verdict.rule})"
+        return f"git-safety: cannot be undone. Would lose {_cut(verdict.loses, 240)}: {_cut(verdict.reason, 60)}.{safer} ({verdict.rule})"
 
     @property
     def denial(self) -> str:
         """For a model: what was not run and why, and the way out."""
         verdict = self.verdict
         lines = [
-            f"git-safety: not run, it cannot be undone: {_cut(self.text, 120)} would lose {_cut(verdict.loses, 200)} ({verdict.reason})."
+            f"git-safety: not run, it cannot be undone: {_cut(self.text, 120)} would lose {_cut(verdict.loses, 400)} ({verdict.reason})."
         ]
         if verdict.instead:
             lines.append(f"Do this instead: {verdict.instead}")
@@ -105,26 +104,40 @@ def allow_once(session: Session, named: str) -> None:
 
 def text_of(call: Call) -> str:
     """The command that a call would run; of a file tool its name and paths."""
-    for name in _TEXT_FIELDS:
+    command = command_of(call)
+    if command is not None:
+        return command
+    return " ".join([call.tool, *(os.fsdecode(path) for path in call.paths or ())])
+
+
+def command_of(call: Call) -> str | None:
+    """What a shell would get to do what the call does: a command, or the Python code of a tool that runs it; None for other tools."""
+    for name in COMMAND_FIELDS:
         value = call.input.get(name)
         if isinstance(value, str):
             return value
         if isinstance(value, list) and all(isinstance(word, str) for word in value):
             return shlex.join(value)
-    return " ".join([call.tool, *(os.fsdecode(path) for path in call.paths or ())])
+    code = call.input.get("code")
+    if not isinstance(code, str) or "python" not in call.tool.lower():
+        return None
+    lines = code.splitlines()
+    typed = [line.lstrip()[1:] for line in lines if line.lstrip().startswith("!")]  # IPython hands these to a shell
+    python = "\n".join(line for line in lines if not line.lstrip().startswith(("!", "%")))
+    return "\n".join([shlex.join(["python3", "-c", python]), *typed])
 
 
 def _judge(session: Session, call: Call, text: str) -> Verdict:
     facts = _facts(session, call)
     commands: list[tuple[str, ...]] = []
     parsed = None
-    if any(isinstance(call.input.get(name), (str, list)) for name in _TEXT_FIELDS) and not call.paths:
+    if not call.paths and command_of(call) is not None:
         parsed = parse(text, facts.cwd, home=facts.home, variables=facts.variables or {})
         effects = effects_of(parsed, facts)
         commands = [tuple(word.text for word in command.words) for command in parsed.commands]
-    elif call.paths:
-        kind = _KINDS.get(call.tool.lower().replace("-", "_"), "write")
-        paths = [(os.fsdecode(path), os.path.realpath(os.fsdecode(path))) for path in call.paths]
+    elif call.paths or call.reads:
+        kind = _KINDS.get(call.tool.lower().replace("-", "_"), "write") if call.paths else "read"
+        paths = [(os.fsdecode(path), os.path.realpath(os.fsdecode(path))) for path in call.paths or call.reads]
         effects = effects_of_tool(kind, paths, facts)
     else:
         return Verdict("allow")
@@ -136,7 +149,9 @@ def _judge(session: Session, call: Call, text: str) -> Verdict:
         coverage = replace(coverage, left_out=_but_snapshotted(coverage.left_out, parsed, text, facts.cwd))
     answers = answer(World(session.place.git, facts), questions_of(effects, coverage)) if effects else {}
     taint = session.sessions.load(session.id).taint if effects else ""
-    return judge(effects, answers, coverage, rules, taint=taint, facts=facts, commands=commands)
+    return judge(
+        effects, answers, coverage, rules, taint=taint, facts=facts, commands=commands, text=text if parsed is not None else ""
+    )
 
 
 def _but_snapshotted(left_out: tuple[str, ...], parsed: Parsed, text: str, cwd: str) -> tuple[str, ...]:
@@ -201,7 +216,7 @@ def rules_of(session: Session) -> UserRules:
 
 
 def _id(session: Session, text: str) -> str:
-    digest = hashlib.sha256(session.root + b"\0" + text.encode("utf-8", "surrogateescape")).digest()
+    digest = hashlib.sha256(session.root + b"\0" + text.encode("utf-8", "surrogatepass")).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:4])
 
 

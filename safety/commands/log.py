@@ -9,8 +9,17 @@ from itertools import takewhile
 from safety.commands.args import LogArgs
 from safety.commands.calls import call_rows
 from safety.commands.carry import relative
-from safety.commands.changes import Change, Contents, change_line, count_lines, net_changes, uncovered_lines, with_renames
-from safety.commands.gitnotes import commit_made
+from safety.commands.changes import (
+    Change,
+    Contents,
+    change_line,
+    count_lines,
+    is_below,
+    net_changes,
+    uncovered_lines,
+    with_renames,
+)
+from safety.commands.gitnotes import commit_made, git_word
 from safety.commands.patches import patches
 from safety.commands.redact import redacted
 from safety.commands.report import LogReport, LogRow, Report
@@ -21,7 +30,7 @@ from safety.faults import SafetyError
 from safety.plumbing.odb import ObjectStore
 from safety.session import Session, state_folder
 from safety.store import registry
-from safety.store.history import Turn
+from safety.store.history import Turn, shared_paths
 from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
 from safety.store.snapshot import AREAS
@@ -62,7 +71,7 @@ def _everywhere(session: Session, args: LogArgs) -> Report:
         log = OpLog(ObjectStore(store), store, entry.chain, session.now_ms)
         states = Sessions(state_folder(session.place.home, entry) / "sessions").all()
         try:
-            rows, left = _rows(Book(log, entry.root, states), args, ())
+            rows, left = _rows(Book(log, entry.root, states, session.now_ms()), args, ())
         except SafetyError as fault:
             notices.append(f"the log of {entry.root.decode('utf-8', 'replace')} cannot be read: {fault.message}")
             continue
@@ -157,7 +166,7 @@ class _Rows:
             row = self._single_row(entry, self.book.timeline.piece_of(entry, self._areas))
             if not row.files and entry.operation.record.kind in ("checkpoint", "call"):
                 return None
-        if self.only and not row.files:
+        if self.only and not row.files and not row.shared:
             return None
         return None if self.args.not_covered and not row.uncovered else row
 
@@ -184,7 +193,14 @@ class _Rows:
             state=state,
             calls=turn.calls,
         )
-        operations = [item.operation for item in self.book.timeline.owned(turn.number)]
+        owned = self.book.timeline.owned(turn.number)
+        operations = [item.operation for item in owned]
+        shared = shared_paths(self.book.log, owned, turn.number)
+        row = replace(
+            row,
+            shared=sum(is_below(path, self.only) and b".git" not in path.split(b"/") for path in shared),
+            shared_with=tuple(f"t{number}" for number in sorted(frozenset().union(*shared.values()) - {turn.number})),
+        )
         commit = (
             commit_made(self.book.log.odb, self.book.root, parts, turn.started_ms)
             if any(o.record.git_changed for o in operations)
@@ -224,9 +240,11 @@ class _Rows:
             added, deleted = added + lines[0], deleted + lines[1]
         if row.actor == "restore" and len(files) == 1:
             row = replace(row, text=f"{row.text} {files[0].path.decode('utf-8', 'surrogateescape')}")
+        git = any(operation.record.git_changed for operation in operations) and not self.only
         row = replace(
             row,
             files=len(files),
+            git=git_word(odb, self.book.root, parts) if git else "",
             added=added,
             deleted=deleted,
             not_covered=len(uncovered),

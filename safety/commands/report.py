@@ -18,6 +18,14 @@ Verb: TypeAlias = Literal["restored", "removed", "merged", "unchanged", "kept", 
 #: The order in which lines are shown, whatever order they were made in.
 VERBS: tuple[Verb, ...] = ("restored", "removed", "merged", "unchanged", "kept", "not covered", "git")
 
+#: The first words, by action, where every line of a report tells of something that stays (see ``is_done``).
+NOTHING_DONE = {
+    "undo": "Nothing undone of",
+    "redo": "Nothing redone of",
+    "restore": "Nothing restored:",
+    "recover": "Nothing finished:",
+}
+
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 
 
@@ -215,9 +223,10 @@ class LogRow:
     ``handle`` is ``t14``, or the operation id for what is no turn. ``actor``: agent, user, gate, commit, undo, restore,
     unattributed, mixed. ``agent`` is the name shown (``Claude Code``, ``you``, ``run``). ``text`` is the prompt's first line
     or, with ``command``, the command. ``state``: "", running, undone. ``pause_s``: the turn ended by a quiet period of that
-    length (``run``). ``commit`` is the short id of a commit that the turn made. ``files`` counts changed paths; 0 is drawn as
-    ``no change``. ``workspace`` is set with ``--all``. ``calls_detail`` is filled with ``-v`` or ``log t14``, ``changes`` with
-    ``--stat``, ``patches`` with ``-p``.
+    length (``run``). ``commit`` is the short id of a commit that the turn made. ``git``: "", git, .git made, .git removed.
+    ``files`` counts changed paths; 0 is drawn as ``no change`` where nothing of git changed either, unless ``shared`` paths may be
+    this turn's or one of ``shared_with``, which ran at the same time. ``workspace`` is set with ``--all``. ``calls_detail`` is
+    filled with ``-v`` or ``log t14``, ``changes`` with ``--stat``, ``patches`` with ``-p``.
     """
 
     handle: str
@@ -232,8 +241,11 @@ class LogRow:
     files: int = 0
     added: int = 0
     deleted: int = 0
+    shared: int = 0
+    shared_with: tuple[str, ...] = ()
     not_covered: int = 0
     commit: str = ""
+    git: str = ""
     pause_s: int = 0
     pin: str = ""
     workspace: bytes = b""
@@ -283,10 +295,14 @@ class DiffReport(Report):
     stat: bool = False
 
 
+#: ``is`` protected now; ``was``, and has ended; a harness whose end is not heard is, ``when it runs``.
+Presence = Literal["is", "was", "when it runs"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusReport(Report):
     """Where things stand. ``protected`` False puts ``Not protected`` first. ``heard`` = (agent, when_ms) of hooks or runs heard
-    here.
+    here, ``presence`` whether each of them is at work now.
 
     ``running`` is the open turn and ``running_files`` its changed paths so far. ``undo`` / ``redo``: what the bare command
     would take. ``recover`` names an interrupted undo waiting to be finished. ``pins``: (name, handle).
@@ -296,6 +312,7 @@ class StatusReport(Report):
     kind: Literal["git", "folder"] = "git"
     protected: bool = True
     heard: tuple[tuple[str, int], ...] = ()
+    presence: tuple[Presence, ...] = ()
     running: TurnTitle | None = None
     running_files: int = 0
     undo: TurnTitle | None = None
@@ -399,6 +416,11 @@ def telling(lines: tuple[PathLine, ...]) -> tuple[PathLine, ...]:
     """The lines without the folders that other lines of the same verb lie below: those are told by what is in them."""
     above = {(each.verb, each.path[:at]) for each in lines for at in range(len(each.path)) if each.path[at : at + 1] == b"/"}
     return tuple(each for each in lines if not (each.folder and (each.verb, each.path) in above))
+
+
+def is_done(line: PathLine) -> bool:
+    """Whether the line tells of something that was (or in a dry run would be) set back, not of something that stays."""
+    return line.verb in ("restored", "removed", "merged") or (line.verb == "git" and not line.reason)
 
 
 def summary(lines: tuple[PathLine, ...]) -> dict[Verb, int]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from safety.commands.args import RestoreArgs
+from safety.commands import log
+from safety.commands.args import LogArgs, RestoreArgs
 from safety.commands.carry import carry_out, lines_of, recover, relative
 from safety.commands.changes import is_below
-from safety.commands.report import Hint, PathLine, Report, UndoReport
+from safety.commands.report import Hint, LogReport, PathLine, Report, UndoReport
 from safety.commands.selection import open_book, select
 from safety.commands.uncovered import uncovered_line
 from safety.faults import SafetyError
@@ -28,6 +32,21 @@ class UnknownPath(SafetyError):
     code, exit_code = "unknown-path", 2
 
 
+class NoVersion(SafetyError):
+    """Nobody said which version is wanted."""
+
+    code, exit_code = "no-version", 2
+
+
+class NothingThatOld(UnknownHandle):
+    """A time before the first snapshot."""
+
+    code, exit_code = "nothing-that-old", 4
+
+
+_NAMED = 4  # turns in a sentence
+
+
 @dataclass(frozen=True)
 class Moment:
     """The snapshot to go back to, and how to call it: ``before t14``. ``parts``: what the turn did that it comes before."""
@@ -40,8 +59,10 @@ class Moment:
 def run(session: Session, args: RestoreArgs) -> Report:
     """Gives an UndoReport with action ``restore``; exit code 4 where nothing differs. Git's own files are left alone.
 
-    Raises UnknownHandle, UnknownPath, UndoRefused (nothing changed), WorkspaceBusy.
+    Raises NoVersion, NothingThatOld, UnknownHandle, UnknownPath, UndoRefused (nothing changed), WorkspaceBusy.
     """
+    if not args.when:
+        raise _which(session, args)
     with session.locked():
         finished = recover(session)
         # The moment is looked up first: what is there now becomes an operation of its own.
@@ -52,6 +73,24 @@ def run(session: Session, args: RestoreArgs) -> Report:
         subject = f"{', '.join(_shown(path) for path in only[:3])}{' ...' if len(only) > 3 else ''} as {moment.words}"
         report = UndoReport(root=session.root, action="restore", subject=subject, notices=finished, dry_run=args.dry_run)
         return _restore(session, args, moment, only, report)
+
+
+def _which(session: Session, args: RestoreArgs) -> NoVersion:
+    """The question that was left open, with the newest answers to it."""
+    report = log.run(session, LogArgs(paths=args.paths))
+    rows = report.rows if isinstance(report, LogReport) else ()
+    turns = [row.handle for row in rows if row.actor == "agent"][:_NAMED]
+    names = ", ".join(_shown(relative(session, path)) for path in args.paths[:3]) + (" ..." if len(args.paths) > 3 else "")
+    typed = " ".join(shlex.quote(os.fsdecode(os.path.relpath(path, session.cwd or session.root))) for path in args.paths)
+    if not turns:
+        return NoVersion(
+            f"as of when? no turn changed {names}; --at TIME takes what was there then", f"git safety log -v -- {typed}"
+        )
+    choices = ", ".join(f"--before {handle}" for handle in turns)
+    return NoVersion(
+        f"which version? {names} was changed in {', '.join(turns)}: say {choices}, or --at 14:30; git safety log -- {typed} has them all",
+        f"git safety restore --before {turns[0]} {typed}",
+    )
 
 
 def _restore(session: Session, args: RestoreArgs, moment: Moment, only: Sequence[bytes], report: UndoReport) -> UndoReport:
@@ -94,7 +133,6 @@ def _said(report: UndoReport, unknown: Sequence[PathLine]) -> UndoReport:
 
 def _moment(session: Session, args: RestoreArgs) -> Moment:
     """What the arguments mean by then. Raises UnknownHandle."""
-    log = session.log
     if args.when != "at":
         chosen = select(open_book(session), args.handle)
         if args.when == "before":
@@ -105,21 +143,27 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
             chosen = select(open_book(session), args.handle)
             return Moment(chosen.after, f"after {chosen.handle}")
         try:
-            operation = find_operation(log, args.handle)
+            operation = find_operation(session.log, args.handle)
         except UnknownHandle:
             raise UnknownHandle(
-                f"{args.handle!r} is neither a time nor the name of a snapshot", "git safety restore -h"
+                f"{args.handle!r} is neither a time (1h, 14:30, yesterday, 2026-11-30) nor the name of a snapshot",
+                "git safety log",
             ) from None
         return Moment(operation.tree, f"in {args.handle}")
-    return Moment(_tree_at(log, args.at_ms), "at that time")
+    return Moment(_tree_at(session.log, args.at_ms), "at that time")
 
 
-def _tree_at(log: OpLog, at_ms: int) -> ObjectId:
-    """The newest snapshot that is not younger. Raises UnknownHandle before the first one."""
-    for operation in log.walk():
-        if operation.record.time_ms <= at_ms:
+def _tree_at(operations: OpLog, at_ms: int) -> ObjectId:
+    """The newest snapshot that is not younger. Raises NothingThatOld before the first one."""
+    oldest = 0
+    for operation in operations.walk():
+        oldest = operation.record.time_ms
+        if oldest <= at_ms:
             return operation.tree
-    raise UnknownHandle("nothing is recorded from that time or before it", "git safety log -v")
+    if not oldest:
+        raise NothingThatOld("nothing is recorded here yet", "git safety log -v")
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(-(-oldest // 1000)))  # the second by which it was there
+    raise NothingThatOld(f"nothing is recorded from that time or before it; the oldest moment is {at}", "git safety log -v")
 
 
 def _parts(session: Session, now: ObjectId | None, moment: Moment, only: Sequence[bytes]) -> list[Piece]:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from safety.commands.redact import redacted
 from safety.commands.report import Hint, TextReport, TurnTitle
 from safety.commands.timeline import Single, Timeline
-from safety.commands.titles import title_of
+from safety.commands.titles import both_ran, title_of
 from safety.session import Session
 from safety.store.history import Turn, find_operation, parse_handle
 from safety.store.oplog import Operation, OpLog, UnknownHandle
@@ -22,11 +22,12 @@ from safety.types import ObjectId
 
 @dataclass
 class Book:
-    """One workspace's log, opened to read: the log, the workspace's root, and where its conversations stand."""
+    """One workspace's log, opened to read at ``now_ms``: the log, the workspace's root, and where its conversations stand."""
 
     log: OpLog
     root: bytes
     states: Sequence[SessionState] = ()
+    now_ms: int = 0
     timeline: Timeline = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,12 +39,12 @@ class Book:
 
     @cached_property
     def running(self) -> dict[int, SessionState]:
-        """Open turns by number."""
-        return {state.turn: state for state in self.states if state.is_open and state.turn}
+        """Open turns by number; not those of an agent that died, which the next capture closes."""
+        return {state.turn: state for state in self.states if state.is_open and state.turn and state.is_alive(self.now_ms)}
 
 
 def open_book(session: Session) -> Book:
-    return Book(session.log, session.root, session.sessions.all())
+    return Book(session.log, session.root, session.sessions.all(), session.now_ms())
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def who(single: Single) -> str:
     """Whose doing a single operation is, as people say it."""
     record = single.operation.record
     if record.actor == "mixed":
-        return "unattributed" if single.settled else "running calls"
+        return ("shared" if single.sharers else "unattributed") if single.settled else "running calls"
     return {"user": "you", "undo": "you", "restore": "you", "gate": "a check", "commit": "autocommit"}.get(
         record.actor, record.actor
     )
@@ -235,4 +236,6 @@ def what(book: Book, single: Single) -> str:
     if record.kind in ("commit", "gate"):
         done = "committed" if record.kind == "commit" else "mended by"
         return f"{done} {record.summary}, for t{record.turn}".replace(" ,", ",")
+    if single.sharers:
+        return f"while {both_ran(single.sharers)}"
     return f"during t{record.turn}" if record.turn else ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from safety.commands.args import ShowArgs
 from safety.commands.calls import call_rows
 from safety.commands.carry import relative
@@ -9,9 +12,11 @@ from safety.commands.changes import Contents, change_line, net_changes, uncovere
 from safety.commands.gitnotes import git_notes
 from safety.commands.meanwhile import meanwhile
 from safety.commands.patches import patches
-from safety.commands.report import Hint, Report, ShowReport, TextReport
+from safety.commands.report import ChangeLine, Hint, Report, ShowReport, TextReport
 from safety.commands.selection import Selection, nothing_yet, open_book, select
+from safety.commands.titles import both_ran
 from safety.session import Session, checks_log
+from safety.store.history import owned_by, shared_paths
 
 
 def run(session: Session, args: ShowArgs) -> Report:
@@ -35,13 +40,22 @@ def run(session: Session, args: ShowArgs) -> Report:
         state=chosen.state,
         calls=call_rows(book, chosen.turn, only, call=chosen.call) if chosen.turn else (),
         changes=tuple(change_line(contents, change) for change in shown),
-        unattributed=tuple(change_line(contents, change) for change in others),
+        unattributed=_said_to_be_shared(session, chosen, [change_line(contents, change) for change in others]),
         git_unattributed=git_others,
         not_covered=uncovered_lines(odb, chosen.parts, chosen.operations, changes),
         git_notes=git_notes(odb, session.root, chosen.parts) if git else (),
         patches=patches(contents, shown) if args.patch else (),
         hints=_hints(chosen, bool(changes or git)),
     )
+
+
+def _said_to_be_shared(session: Session, chosen: Selection, lines: Sequence[ChangeLine]) -> tuple[ChangeLine, ...]:
+    """The lines, each path that another turn may have changed as well with a note that names it."""
+    if chosen.turn is None or not lines:
+        return tuple(lines)
+    shared = shared_paths(session.log, owned_by(session.log, chosen.turn.number), chosen.turn.number)
+    notes = {path: f"shared: {both_ran(numbers)}" for path, numbers in shared.items()}
+    return tuple(replace(line, note=", ".join(filter(None, [line.note, notes.get(line.path, "")]))) for line in lines)
 
 
 def _checks(session: Session, chosen: Selection) -> TextReport:

@@ -13,7 +13,8 @@ from safety.commands.report import Hint, Report, SnapshotReport
 from safety.commands.restore import UnknownPath
 from safety.commands.status import TOO_WIDE
 from safety.commands.uncovered import lines_of_notices, lines_of_states
-from safety.session import Session
+from safety.faults import SafetyError
+from safety.session import Call, Session
 from safety.store.pins import set_pin
 from safety.store.snapshot import Snapshot
 from safety.types import Present
@@ -50,6 +51,20 @@ def run(session: Session, args: SnapshotArgs) -> Report:
         notices=(TOO_WIDE,) if narrow else (),
         hints=(Hint("Bring a file back", f"git safety restore --at {handle} PATH"),),
     )
+
+
+def take_in(session: Session, call: Call) -> str:
+    """Takes what a call would lose into a snapshot; gives why it could not, or nothing. What answers ``s`` at a terminal."""
+    from safety.commands.judging import judgement
+
+    lost = [os.path.join(session.root, os.fsencode(thing.path)) for thing in judgement(session, call).verdict.lost]
+    if not lost:
+        return "it is nothing that a snapshot could hold"
+    try:
+        done = run(session, SnapshotArgs(paths=tuple(lost)))
+    except SafetyError as fault:
+        return fault.message
+    return "not all of it is covered" if done.exit_code else ""
 
 
 def _named(session: Session, paths: Sequence[bytes]) -> list[bytes]:

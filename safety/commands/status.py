@@ -9,7 +9,7 @@ from safety.commands.args import StatusArgs, UndoArgs
 from safety.commands.changes import net_changes
 from safety.commands.redact import redacted
 from safety.commands.redo import newest_undo
-from safety.commands.report import Report, StatusReport, TurnTitle
+from safety.commands.report import Presence, Report, StatusReport, TurnTitle
 from safety.commands.selection import Book, completed, open_book, running_turn
 from safety.commands.titles import title_of
 from safety.commands.uncovered import lines_of_states
@@ -38,13 +38,19 @@ def run(session: Session, args: StatusArgs) -> Report:
         operations, since = operations + 1, operation.record.time_ms
     running = _running(book)
     heard = heard_agents(book)
-    protected = running is not None or any(session.now_ms() - when < FORGOTTEN_MS for name, when in heard if name != RUN)
+    presence = tuple(_presence(book, name) for name, _ in heard)
+    protected = running is not None or any(
+        session.now_ms() - when < FORGOTTEN_MS and there != "was"
+        for (name, when), there in zip(heard, presence, strict=True)
+        if name != RUN
+    )
     return StatusReport(
         root=session.root,
         kind="git" if open_repository(session.root) is not None else "folder",
         branch=_branch(session.root),
         protected=protected,
         heard=heard,
+        presence=presence,
         running=None if running is None else _title(running),
         running_files=0 if running is None else _files(book, running),
         undo=_undo(session),
@@ -56,7 +62,7 @@ def run(session: Session, args: StatusArgs) -> Report:
         operations=operations,
         since_ms=since,
         pins=tuple((name, session.log.read(oid).record.handle) for name, oid in pins(session.log).items()),
-        notes=_notes(session, protected, heard),
+        notes=_notes(session, protected, heard, presence),
     )
 
 
@@ -71,6 +77,14 @@ def heard_agents(book: Book) -> tuple[tuple[str, int], ...]:
         if state.heard_ms:
             found[name] = max(found.get(name, 0), state.heard_ms)
     return tuple(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _presence(book: Book, name: str) -> Presence:
+    """Whether an agent is at work: of one that is a process of its own that is known; of a harness with a hook only its open turns."""
+    states = [state for state in book.states if state.heard_ms and _agent_of(state) == name]
+    if any(state.is_alive(book.now_ms) and (state.process or state.is_open) for state in states):
+        return "is"
+    return "was" if all(state.process for state in states) else "when it runs"
 
 
 def _agent_of(state: SessionState) -> str:
@@ -128,12 +142,18 @@ def _branch(root: bytes) -> str:
     return branch.decode("utf-8", "surrogateescape")
 
 
-def _notes(session: Session, protected: bool, heard: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+def _notes(
+    session: Session, protected: bool, heard: tuple[tuple[str, int], ...], presence: tuple[Presence, ...]
+) -> tuple[str, ...]:
     notes = list(session.settings.warnings)
     if session.place.declared_only:
         notes.append(TOO_WIDE)
-    elif not protected:
-        agents = [name for name, _ in heard if name != RUN]
+    elif protected:
+        notes.append("commands of this shell only under: git safety run -- COMMAND")
+    else:
+        agents = {name: there for (name, _), there in zip(heard, presence, strict=True) if name != RUN}
+        ended = [name for name, there in agents.items() if there == "was"]
         why = "no agent's hook was heard here for a week" if agents else "no agent's hook was heard here yet"
+        why = f"{' and '.join(ended)} {'has' if len(ended) == 1 else 'have'} ended" if ended else why
         notes.append(f"{why}; a single command is protected by: git safety run -- COMMAND")
     return tuple(notes)

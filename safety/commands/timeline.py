@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from safety.store.attribution import AGENT_ACTORS, ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, turn_of, undone_turns
+from safety.store.attribution import AGENT_ACTORS, ALL_PATHS, UNATTRIBUTED, Owned, operations_of_turn, turns_sharing, undone_turns
 from safety.store.history import GIT_STATE, Turn, provisional_owners, turns
 from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
@@ -31,6 +31,12 @@ class Single:
     @property
     def when_ms(self) -> int:
         return self.operation.record.time_ms
+
+    @property
+    def sharers(self) -> frozenset[int]:
+        """The turns that ran at once, where what is nobody's here may all be of any of them; else empty."""
+        nobodys = [turns_sharing(owner) for owner in (self.owners or {}).values() if _is_nobodys(owner)]
+        return frozenset().union(*nobodys) if all(nobodys) else frozenset()
 
 
 class Timeline:
@@ -114,9 +120,7 @@ NOBODYS = {ALL_PATHS: UNATTRIBUTED}
 
 def _is_nobodys(owner: str) -> bool:
     """Whether no single turn explains a change."""
-    return owner == UNATTRIBUTED or (
-        owner.startswith("shared:") and len({*map(turn_of, owner.removeprefix("shared:").split(","))}) > 1
-    )
+    return owner == UNATTRIBUTED or bool(turns_sharing(owner))
 
 
 class _Walked(OpLog):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from safety.commands.redact import redacted
 from safety.commands.report import TurnTitle
 from safety.store.history import Turn
@@ -9,6 +11,12 @@ from safety.store.history import Turn
 
 def agent_name(turn: Turn) -> str:
     return turn.agent or ("run" if "run" in turn.tools or turn.session.startswith("run-") else "an agent")
+
+
+def both_ran(turns: Collection[int]) -> str:
+    """``t1 and t2 both ran``, of turns that ran at once."""
+    handles = [f"t{number}" for number in sorted(turns)]
+    return f"{', '.join(handles[:-1])} and {handles[-1]} {'both' if len(handles) == 2 else 'all'} ran"
 
 
 def title_of(turn: Turn, call: int | None = None) -> TurnTitle:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from safety.commands.args import UndoArgs
-from safety.commands.carry import carry_out, lines_of, recover, relative
+from safety.commands.carry import carry_out, lines_of, recover, relative, seen_in_long_calls
 from safety.commands.changes import Contents
 from safety.commands.hunks import choices, narrowed
 from safety.commands.meanwhile import meanwhile
 from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.selection import open_book, select
-from safety.commands.titles import agent_name, title_of
+from safety.commands.titles import agent_name, both_ran, title_of
 from safety.session import RUN_PREFIX, Session, is_one_conversation
 from safety.store.history import Turn, find_operation, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
@@ -25,6 +26,8 @@ from safety.store.takeback import Planner, Whole
 
 OLD_MS = 3_600_000
 MOST_NAMED = 3
+MOST_PLANNED = 20
+Shared = Mapping[bytes, frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     if only is not None and not whole.files.steps:
         nothing = f"{titles[0].handle} changed nothing at or below the paths you named"
         return UndoReport(root=session.root, titles=titles, exit_code=4, nothing=nothing)
-    whole = _with_shared(session, whole, chosen, only)
+    shared = {turn.handle: _shared(session, turn) for turn in chosen.turns}
+    whole = _with_shared(session, whole, shared, only)
     if not parts and not whole.files.steps:
         return _nothing_of(session, chosen, titles[0].handle)
     if args.plan and args.plan != whole.token:
@@ -79,6 +83,11 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         return UndoReport(
             root=session.root, nothing="something changed since that plan was shown", exit_code=4, titles=titles, hints=again
         )
+    if args.can_ask and not (args.dry_run or args.now or args.patch or args.plan or only):
+        unsure = seen_in_long_calls(session, parts)
+        paths = [step.path for step in whole.files.steps if step.acts and step.path in unsure]
+        if paths:
+            return _ask_long(session, titles[0].handle, paths, whole.token)
     if args.patch and args.hunks is None:
         return choices(session, whole, titles[0])
     if args.hunks is not None:
@@ -87,25 +96,53 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
         whole = narrowed(session, whole, args.hunks)
     notices = finished + _other_parts(session, chosen)
     if only is None and args.hunks is None and not args.include_unattributed:
-        notices += _left_alone(session, chosen)
+        notices += _left_alone(session, chosen, shared)
     if chosen.passed:
         notices += (f"{chosen.passed} newer {'turn' if chosen.passed == 1 else 'turns'} changed nothing",)
-    report = UndoReport(root=session.root, titles=titles, notices=notices, plan_token=whole.token, dry_run=args.dry_run)
+    hints: tuple[Hint, ...] = ()
+    if only is None and args.hunks is None and chosen.call is None:
+        hints = () if args.include_unattributed else _ways_to_shared(shared)
+        hints += () if whole.acts else _next_older(session, chosen)
+    report = UndoReport(
+        root=session.root, titles=titles, notices=notices, plan_token=whole.token, dry_run=args.dry_run, hints=hints
+    )
     if args.dry_run:
         shown = plan_patches(Contents(session.log.odb), whole.files.steps) if args.show_patch else ()
         return lines_of(session, replace(report, patches=shown), whole, parts)
     is_whole = only is None and args.hunks is None and (whole.acts or all(step.verb != KEPT for step in whole.files.steps))
+    if not whole.acts and all(turn.undone for turn in chosen.turns):  # to have it in the log twice would give ``redo`` an empty undo
+        return lines_of(session, report, whole, parts)
     undoes = [*(piece.operation for piece in parts), *(title.handle for title in titles)] if is_whole else []
     return carry_out(session, whole, report, kind="undo", undoes=undoes, parts=parts)
 
 
-def _left_alone(session: Session, chosen: Chosen) -> tuple[str, ...]:
+def _next_older(session: Session, chosen: Chosen) -> tuple[Hint, ...]:
+    """The command for the next older turn of which something can be undone, where these give nothing to undo.
+
+    No more than ``MOST_PLANNED`` turns are looked at.
+    """
+    head = session.log.head()
+    planner = Planner(session.place, head.tree if head else None)
+    passed_over = {state.turn for state in session.open_turns()}
+    older = (
+        turn
+        for turn in turns(session.log)
+        if turn.number < chosen.turns[-1].number and not turn.undone and turn.number not in passed_over
+    )
+    for turn in islice(older, MOST_PLANNED):
+        parts = pieces(session.log, turn.operations, turn.number, None)
+        if parts and planner.plan(parts).acts:
+            return (Hint("Next older turn", f"git safety undo {turn.handle}"),)
+    return ()
+
+
+def _left_alone(session: Session, chosen: Chosen, shared: Mapping[str, Shared]) -> tuple[str, ...]:
     """Names what changed during the turns and stays, because no call's end explains it (design 5.4 rules 1 and 2)."""
     book = open_book(session)
     told = []
     for turn in chosen.turns if chosen.call is None else ():
         others, notes = meanwhile(book, turn.number)
-        names = [os.fsdecode(change.path) for change in others]
+        names = [os.fsdecode(change.path) for change in others if change.path not in shared[turn.handle]]  # those are lines
         shown = [
             *names[:MOST_NAMED],
             *([f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []),
@@ -116,18 +153,31 @@ def _left_alone(session: Session, chosen: Chosen) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _with_shared(session: Session, whole: Whole, chosen: Chosen, only: Sequence[bytes] | None) -> Whole:
+def _with_shared(session: Session, whole: Whole, shared: Mapping[str, Shared], only: Sequence[bytes] | None) -> Whole:
     """Names what another turn may have changed as well; that is left alone (design 5.4 rule 3)."""
     planned = {step.path for step in whole.files.steps}
     now = Snapshot(session.log.odb, whole.now)
     steps = list(whole.files.steps)
-    for turn in chosen.turns:
-        for path in shared_paths(session.log, owned_by(session.log, turn.number), turn.number):
+    for found in shared.values():
+        for path, others in found.items():
             wanted = only is None or any(path == one or path.startswith(one + b"/") for one in only)
             if path not in planned and wanted and b".git" not in path.split(b"/"):
                 state = now.state(path)
-                steps.append(Step(path, KEPT, state, state, "another turn ran at the same time and may have changed it"))
+                steps.append(Step(path, KEPT, state, state, f"changed while {both_ran(others)}"))
     return replace(whole, files=replace(whole.files, steps=tuple(sorted(steps, key=lambda step: step.path))))
+
+
+def _shared(session: Session, turn: Turn) -> Shared:
+    """Paths that the turn may have changed, or another one that ran at the same time; with all of these."""
+    return shared_paths(session.log, owned_by(session.log, turn.number), turn.number)
+
+
+def _ways_to_shared(shared: Mapping[str, Shared]) -> tuple[Hint, ...]:
+    return tuple(
+        Hint("Take what is shared back too", f"git safety undo {handle} --include-unattributed")
+        for handle, found in shared.items()
+        if found
+    )
 
 
 def _nothing_of(session: Session, chosen: Chosen, handle: str) -> UndoReport:
@@ -197,17 +247,45 @@ def has_changes(session: Session, turn: Turn, unattributed: bool = False) -> boo
     return bool(found) and Planner(session.place, found[-1].after).changes_anything(found)
 
 
+def newest_of(session: Session) -> str:
+    """The newest turn of this conversation, never another's, that changed something and is not undone; empty if there is none."""
+    own = (turn for turn in turns(session.log) if turn.session == session.id and not turn.undone)
+    return next((turn.handle for turn in own if has_changes(session, turn)), "")
+
+
 def _ask_unexplained(session: Session, turn: Turn) -> Ask:
     owned = pieces(session.log, turn.operations, turn.number, None, unattributed=True)
-    count = len({path for piece in owned for path in piece.paths})
-    files = f"{count} {'path' if count == 1 else 'paths'}"
+    paths = {path for piece in owned for path in piece.paths}
+    shared = _shared(session, turn)
+    sharing = both_ran(frozenset().union(*shared.values())) if shared else ""
+    if shared.keys() >= paths:
+        said = f"{_paths(len(paths))} changed while {sharing}, so any of them may have done it"
+    else:
+        said = f"In {turn.handle} {_paths(len(paths))} changed and no call's end explains it: the agent may have died, or it was you"
+        said += f" ({_paths(len(shared))} changed while {sharing})" if shared else ""
     return Ask(
         root=session.root,
         code="unexplained",
-        question=f"In {turn.handle} {files} changed and no call's end explains it: the agent may have died, or it was you. Take that back?",
+        question=f"{said}. Take that back?",
         command=f"git safety undo {turn.handle} --include-unattributed --now",
         answer={"confirmed": True, "now": True, "handle": turn.handle, "include_unattributed": True},
     )
+
+
+def _ask_long(session: Session, handle: str, paths: Sequence[bytes], token: str) -> Ask:
+    names = [os.fsdecode(path) for path in paths[:MOST_NAMED]]
+    more = [f"{len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
+    return Ask(
+        root=session.root,
+        code="long-call",
+        question=f"While a call or run of more than ten seconds went on, this may have been you: {', '.join(names + more)}. Undo it?",
+        command=f"git safety undo {handle} --yes",
+        answer={"confirmed": True, "plan": token},
+    )
+
+
+def _paths(count: int) -> str:
+    return f"{count} {'path' if count == 1 else 'paths'}"
 
 
 def parts_of(session: Session, chosen: Chosen, unattributed: bool) -> list[Piece]:
@@ -283,5 +361,5 @@ def _words_for(turn: Turn) -> str:
 
 def _nothing(session: Session) -> str:
     if next(iter(turns(session.log, unattributed=True)), None) is None:
-        return "no agent has worked here yet"
+        return "the turn that is running has changed nothing yet" if session.open_turns() else "no agent has worked here yet"
     return "no turn here changed anything that is not undone already"

@@ -9,7 +9,7 @@ from safety.commit.delta import compute_delta
 from safety.commit.objects import Objects
 from safety.commit.room import sweep
 from safety.commit.staging import Staging
-from safety.commit.state import Refusal, State, is_protected, read_state, refusal, short
+from safety.commit.state import BY_DEFAULT, Refusal, State, is_protected, named_protected, read_state, refusal, short
 from safety.commit.values import (
     GITLINK,
     Change,
@@ -94,9 +94,9 @@ def _with_branch(plan: CommitPlan, state: State, settings: CommitSettings) -> Co
     if not plan.changes or settings.protected_branches not in ("warn", "branch") or not is_protected(state, settings):
         return plan
     if settings.protected_branches == "branch":
-        notice = f"{short(state.branch)} is a protected branch; the commit is on {settings.branch}"
+        notice = f"{named_protected(state)}; the commit is on {settings.branch}"
         return replace(plan, new_branch="refs/heads/" + settings.branch, notices=(*plan.notices, notice))
-    return replace(plan, notices=(*plan.notices, f"committed on the protected branch {short(state.branch)}"))
+    return replace(plan, notices=(*plan.notices, f"committed on the protected branch {short(state.branch)} {BY_DEFAULT}"))
 
 
 def _findings(objects: Objects, scanner: Scanner, changes: Sequence[Change]) -> Iterator[Finding]:

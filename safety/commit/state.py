@@ -100,13 +100,22 @@ def refusal(state: State, settings: CommitSettings, head: str) -> Refusal | None
         hint = 'git config user.name "Your Name" && git config user.email you@your.domain'
         return Refusal("no-identity", "git does not know whose commit this would be", hint)
     if settings.protected_branches == "refuse" and is_protected(state, settings):
-        return Refusal("protected-branch", f"{short(state.branch)} is a protected branch", "git switch -c NAME")
+        return Refusal("protected-branch", named_protected(state), "git switch -c NAME")
     if settings.protected_branches == "branch" and is_protected(state, settings):
         if not settings.branch:
-            return Refusal("protected-branch", f"{short(state.branch)} is a protected branch", "git switch -c NAME")
+            return Refusal("protected-branch", named_protected(state), "git switch -c NAME")
         if not head:
-            return Refusal("unborn", f"{short(state.branch)} is a protected branch without a first commit", "git switch -c NAME")
+            return Refusal("unborn", f"{named_protected(state)}, without a first commit", "git switch -c NAME")
     return None
+
+
+#: Which branches are, though nobody said so, and the setting that says what is done there.
+BY_DEFAULT = "(main and master are by default; autocommit.protected_branches says what is done there)"
+
+
+def named_protected(state: State) -> str:
+    """``main is a protected branch``, and why."""
+    return f"{short(state.branch)} is a protected branch {BY_DEFAULT}"
 
 
 def is_protected(state: State, settings: CommitSettings) -> bool:

@@ -185,12 +185,17 @@ class _Event:
                     self._take(choice)
 
     def untrusted(self, here: Sequence[Place]) -> None:
-        """Nothing is sent; the user is told how many files there are."""
+        """Nothing is sent; the user is told how many files there are that were not told of before."""
         own = [place for place in here if not is_vendored(place)]
-        number = sum(len(select(place, self.settings.names, (), lambda path: False)[0]) for place in own)
-        if number:
-            files = "1 instruction file" if number == 1 else f"{number} instruction files"
-            self.say(f"{files} not loaded, as {shown(self.root or self.cwd, b'')} is not trusted; to load: git safety trust")
+        files = [choice.path for place in own for choice in select(place, self.settings.names, (), lambda path: False)[0]]
+        keys = {f"untrusted: {self.named(path)}" for path in files}
+        new = sorted(keys.difference(self.loaded.said))
+        if new:
+            more = "more " if len(new) < len(keys) else ""
+            counted = f"1 {more}instruction file" if len(new) == 1 else f"{len(new)} {more}instruction files"
+            folder = shown(self.root or self.cwd, b"")
+            self.notices.append(f"{counted} not loaded, as {folder} is not trusted; to load: git safety trust")
+            self.loaded = replace(self.loaded, said=(*self.loaded.said, *new))
 
     def _known(self, scope: bytes) -> list[Record]:
         return [record for record in self.loaded.records if record.scope == scope]

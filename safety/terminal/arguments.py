@@ -44,6 +44,7 @@ class Verb:
     """One verb. ``build`` None: the verb reads its own words; ``owner`` is the module with its ``main(argv, environ) -> int``.
 
     ``first``: on the first help screen. ``pages``: long answers go through the pager. ``usage`` is what stands after the verb.
+    ``lenient``: only looks, or takes back, so it works with the defaults where the settings cannot be read.
     ``text`` is a second paragraph of help; ``examples``: (command, what it does), shown by ``-h`` and in the man page.
     """
 
@@ -54,6 +55,7 @@ class Verb:
     owner: str = ""
     first: bool = False
     pages: bool = False
+    lenient: bool = False
     usage: str = ""
     text: str = ""
     examples: tuple[tuple[str, str], ...] = ()

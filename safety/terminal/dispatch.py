@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from safety.commands import report as r
+from safety.commands.args import UndoArgs
 from safety.terminal import topics
 from safety.terminal.arguments import Typed, UsageError, Verb, parser
 from safety.terminal.text import shell_path
@@ -67,7 +68,7 @@ def _command(verb: Verb, words: list[str], environ: Mapping[str, str], pager: bo
     assert verb.build is not None
     window = Window(environ, typed.cwd, json=namespace.json, pager=pager and verb.pages, colour=colour)
     report = _answer(verb, verb.build(namespace, typed), typed.cwd, environ, window)
-    if isinstance(report, r.UndoReport) and report.dry_run and not report.nothing:
+    if isinstance(report, r.UndoReport) and report.dry_run and any(map(r.is_done, report.lines)):
         report = dataclasses.replace(report, hints=(*_for_real(verb, words), *report.hints))
     window.show(report)
     return report.exit_code
@@ -86,10 +87,14 @@ def _answer(verb: Verb, args: Any, cwd: bytes, environ: Mapping[str, str], windo
     """What the verb says in the end, after the questions that it asks on the way."""
     from safety.runtime.open import open_session
 
-    with closing(open_session(cwd=cwd, environ=environ, on_progress=window.progress)) as session:
+    with closing(open_session(cwd=cwd, environ=environ, on_progress=window.progress, lenient=verb.lenient)) as session:
         window.settings(session.settings)
+        if session.settings.broken and verb.name != "doctor":  # which has it among its checks
+            window.note(f"{session.settings.broken.message}; the defaults are used")
         window.note(other_repository(environ, cwd, session.root))
         command = import_module(f"safety.commands.{verb.name}").run
+        if isinstance(args, UndoArgs):
+            args = dataclasses.replace(args, can_ask=window.can_ask and not args.confirmed)
         report: r.Report = command(session, args)
         for notice in session.take_notices():
             window.note(notice.removeprefix("git-safety: "))

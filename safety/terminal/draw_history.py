@@ -52,6 +52,8 @@ def _log_style(column: int, row: r.LogRow) -> str:
 def _log_cells(row: r.LogRow, view: View, ids: bool) -> tuple[str, ...]:
     turn = row.handle.startswith("t") and row.handle[1:2].isdigit()
     state = [row.state, f"commit {row.commit}" if row.commit else "", f"pause {row.pause_s} s" if row.pause_s else ""]
+    with_whom = f"shared with {', '.join(row.shared_with)}" if row.shared_with else ""
+    state += [f"{row.shared:,} {with_whom}" if row.files and row.shared else with_whom]
     state += [f"{row.not_covered:,} not covered" if row.not_covered else "", f"pinned {row.pin}" if row.pin else ""]
     changed = signs(row.added, row.deleted) if row.files else ""
     return (
@@ -61,10 +63,17 @@ def _log_cells(row: r.LogRow, view: View, ids: bool) -> tuple[str, ...]:
         t.one_line(row.agent, NAME_WIDTH),
         t.one_line(row.text),
         t.count(row.calls, "call") if row.calls and not row.command else "",
-        t.count(row.files, "file") if row.files else "no change",
+        _changed(row),
         changed,
         ", ".join(t.clean(each) for each in state if each),
     )
+
+
+def _changed(row: r.LogRow) -> str:
+    """``2 files, .git removed``; a commit that stands at the row's end is word enough for what it did to git."""
+    git = "" if row.git == "git" and row.commit and row.files else row.git
+    files = row.files or row.shared
+    return ", ".join(filter(None, (t.count(files, "file") if files else "", git))) or ("git" if row.shared_with else "no change")
 
 
 def _log_detail(row: r.LogRow, place: Place) -> Iterator[Line]:

@@ -13,9 +13,12 @@ from safety.terminal.screen import Line, Span, line
 def status(report: r.StatusReport, place: Place) -> Iterator[Line]:
     view = place.view
     where = t.home_short(report.root, view.home) + (f" ({t.one_line(report.branch)})" if report.branch else "")
-    heard = [f"{t.one_line(agent)}, last heard {t.ago(when, view.now_ms, seconds=True)}" for agent, when in report.heard]
+    heard = [
+        f"{t.one_line(agent)} {there}, last heard {t.ago(when, view.now_ms, seconds=True)}"
+        for (agent, when), there in zip(report.heard, report.presence, strict=True)
+    ]
     if report.protected:
-        yield _field("Protected", where + (f"  by {'; '.join(heard)}" if heard else ""), "good")
+        yield _field("Protected", where + (f"  {'; '.join(heard)}" if heard else ""), "good")
     else:
         yield _field("Not protected", where + (f"  {'; '.join(heard)}" if heard else ""), "warn")
     if report.paused_until_ms:
@@ -24,7 +27,8 @@ def status(report: r.StatusReport, place: Place) -> Iterator[Line]:
         yield _field("Interrupted", t.clean(report.recover), "bad")
     if report.running:
         facts = [f"{t.clean(report.running.handle)} running", t.count(report.running.calls, "call")]
-        yield _field("Turn", ", ".join([*facts, f"{t.count(report.running_files, 'file')} so far"]))
+        nothing = [] if report.undo else ["nothing to undo yet"]
+        yield _field("Turn", ", ".join([*facts, f"{t.count(report.running_files, 'file')} so far", *nothing]))
     for name, title in (("Undo", report.undo), ("Redo", report.redo)):
         if title:
             yield _field(name, "".join(text for text, _ in _shorttitle_spans(title)))

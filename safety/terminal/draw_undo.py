@@ -39,15 +39,13 @@ def undo(report: r.UndoReport, place: Place) -> Iterator[Line]:
     else:
         if not calm:
             yield ()
-        yield line(f"{total}. " if total else "", "Nothing else was touched.")
+        yield line(f"{total}. " if total else "", f"Nothing{' else' if any(map(r.is_done, lines)) else ''} was touched.")
         yield from hint_lines(hints, place)
 
 
 def _with_way_back(report: r.UndoReport) -> tuple[r.Hint, ...]:
     """The report's hints, and at the end the command that takes this back."""
-    done = ("restored", "removed", "merged")
-    acted = any(each.verb in done or (each.verb == "git" and not each.reason) for each in report.lines)
-    if report.dry_run or not acted or not report.titles:
+    if report.dry_run or not report.titles or not any(map(r.is_done, report.lines)):
         return report.hints
     back = {
         "undo": r.Hint("Take this undo back", "git safety redo"),
@@ -65,9 +63,12 @@ def _sentence(text: str) -> str:
 def _undo_heads(report: r.UndoReport, place: Place) -> Iterator[Line]:
     would = {"undo": "Would undo", "redo": "Would redo", "restore": "Would restore", "recover": "Would finish"}
     done = {"undo": "Undid", "redo": "Redid", "restore": "Restored", "recover": "Finished"}
-    word = (would if report.dry_run else done)[report.action]
+    acts = any(map(r.is_done, report.lines))
+    word = (would if report.dry_run else done if acts else r.NOTHING_DONE)[report.action]
     if report.action == "redo" and not report.titles:
-        word = "Would take back" if report.dry_run else "Took back"
+        word = "Would take back" if report.dry_run else "Took back" if acts else "Nothing taken back:"
+    if report.dry_run and not acts:
+        word += " nothing of"
     if report.subject or not report.titles:
         yield line((word, "bold"), f" {t.one_line(report.subject)}")
     for title in report.titles:

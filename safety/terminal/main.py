@@ -87,13 +87,15 @@ def _fail(error: SafetyError, words: Sequence[str]) -> int:
 
 
 def _causes(error: BaseException) -> tuple[str, ...]:
-    """The sentences of what was raised before, from ``raise ... from``."""
-    found: list[str] = []
+    """The sentences of what was raised before, from ``raise ... from``, as far as they say more than those above them."""
+    said = [getattr(error, "message", "")]
     cause = error.__cause__
-    while cause is not None and len(found) < 5:
-        found.append(getattr(cause, "message", "") or str(cause) or type(cause).__name__)
+    while cause is not None and len(said) < 6:
+        text = getattr(cause, "message", "") or str(cause) or type(cause).__name__
+        if not any(text in each for each in said):
+            said.append(text)
         cause = cause.__cause__
-    return tuple(found)
+    return tuple(said[1:])
 
 
 class InternalError(SafetyError):

@@ -15,6 +15,8 @@ from safety.faults import SafetyError
 from safety.runtime.config import fails_closed
 from safety.runtime.open import Progress, open_session, state_home
 from safety.session import Call, Session
+from safety.store.history import TurnCounts
+from safety.terminal.text import relative
 
 RUN_VARIABLE = "GIT_SAFETY_RUN"
 TOOL = "run"
@@ -23,12 +25,17 @@ LONGEST_SETTLE_S = 1.0
 
 @dataclass(frozen=True)
 class Turn:
-    """One recorded turn that changed something; the numbers count files."""
+    """One recorded turn that changed something; the numbers count files.
+
+    ``uncovered`` are the paths that cannot be taken back, as seen from where the command was started; ``undoable``: something can.
+    """
 
     handle: str
     changed: int
     removed: int
     not_covered: int
+    uncovered: tuple[str, ...] = ()
+    undoable: bool = True
 
 
 @dataclass(frozen=True)
@@ -141,8 +148,13 @@ class Protection:
         self._listen()
         counts = self._session.last_turn_summary()
         if counts is not None:
-            self._turns.append(Turn(*counts))
+            self._turns.append(self._as_seen(counts))
         return counts is not None
+
+    def _as_seen(self, counts: TurnCounts) -> Turn:
+        assert self._session is not None
+        paths = tuple(os.fsdecode(relative(path, self._session.root, self._cwd)) for path in counts.uncovered)
+        return Turn(counts.handle, counts.changed, counts.removed, len(paths), paths, counts.undoable)
 
     def _listen(self) -> None:
         """What the session could not protect, it says in notices."""
@@ -163,7 +175,7 @@ class Protection:
             return
         settings, root = self._session.settings, self._session.root
         quiet_s = float(settings.run_quiet_s)
-        if settings.watch_enabled in (False, "off", "false") or not quiet_s:
+        if settings.watch_enabled in (False, "off") or not quiet_s:
             return
         ours, idle = inside(root, os.path.realpath(os.fsencode(state_home(self._environ)))), named(settings.snapshots_skip_dirs)
 

@@ -24,8 +24,9 @@ from typing import Self
 from safety.terminal.arguments import UsageError
 from safety.terminal.progress import Progress
 from safety.terminal.protect import Protection, Summary
-from safety.terminal.text import clean, count
+from safety.terminal.text import clean, count, quote_path
 
+MOST_NAMED = 3  # paths in the closing line
 NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 
 _PASSED_ON = (
@@ -266,17 +267,24 @@ def _in_group(pid: int) -> bool:
 
 
 def summary_line(summary: Summary) -> str:
-    """One line about what changed and how to take it back."""
+    """One line about what changed, what of it cannot be taken back, and how to take the rest back."""
+    lost = _lost([path for turn in summary.turns for path in turn.uncovered])
     if len(summary.turns) > 1:
-        return f"{summary.turns[0].handle} … {summary.turns[-1].handle}, git safety log"
+        return ". ".join(filter(None, [f"{summary.turns[0].handle} … {summary.turns[-1].handle}, git safety log", lost]))
     turn = summary.turns[0]
-    if turn.not_covered and not turn.changed and not turn.removed:
-        return f"{turn.handle} changed {count(turn.not_covered, 'file')} that no snapshot holds: git safety show {turn.handle}"
     changed = [f"changed {count(turn.changed, 'file')}"] if turn.changed else []
-    removed = [f"removed {turn.removed}" if changed else f"removed {count(turn.removed, 'file')}"] if turn.removed else []
-    said = ", ".join(changed + removed) or "changed the state of git"
-    uncovered = f" {turn.not_covered} not covered: git safety show {turn.handle}." if turn.not_covered else ""
-    return f"{turn.handle} {said}.{uncovered} Take it back: git safety undo"
+    noun = "path" if lost else "file"  # an ignored folder is one path
+    removed = [f"removed {turn.removed}" if changed else f"removed {count(turn.removed, noun)}"] if turn.removed else []
+    said = ", ".join(changed + removed) or ("changed the state of git" if turn.undoable else "changed what no snapshot holds")
+    rest = "Take the rest back" if lost else "Take it back"
+    return ". ".join(filter(None, [f"{turn.handle} {said}", lost, f"{rest}: git safety undo" if turn.undoable else ""]))
+
+
+def _lost(paths: Sequence[str]) -> str:
+    """``1 path cannot be taken back: big.db``; empty for none."""
+    names = [quote_path(os.fsencode(path)) for path in paths[:MOST_NAMED]]
+    more = [f"{len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
+    return f"{count(len(paths), 'path')} cannot be taken back: {', '.join(names + more)}" if paths else ""
 
 
 def _say(text: str) -> None:

@@ -192,20 +192,20 @@ def duration(ms: int) -> str:
     return f"{ms // 60_000} min {ms // 1000 % 60} s"
 
 
-_AGO = re.compile(r"(\d+)\s*(s|sec|m|min|h|d|w)(?:\s+ago)?")
-_SPAN_S = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w|(?:sec|min|second|minute|hour|day|week)s?)(?:\s+ago)?")
+_SPAN_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}  # by the first letter
 _CLOCKS = ("%H:%M", "%H:%M:%S")
 _DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 
 
 def moment(text: str, now_ms: int) -> int | None:
-    """A point in time as typed: ``10m``, ``2 h ago``, ``14:30`` (the last one), ``yesterday``, ``2026-11-30 14:30``; else None.
+    """A point in time as typed: ``10m``, ``1 minute ago``, ``14:30`` (the last one), ``yesterday``, ``2026-11-30 14:30``; else None.
 
     In the local time zone, unless an ISO form names another. A day alone means its first second.
     """
     text = text.strip()
     if found := _AGO.fullmatch(text):
-        return now_ms - int(found[1]) * _SPAN_S[found[2]] * 1000
+        return now_ms - int(found[1]) * _SPAN_S[found[2][0]] * 1000
     today = time.localtime(now_ms / 1000)
     if text in ("today", "yesterday"):
         return _local_ms((today.tm_year, today.tm_mon, today.tm_mday - (text == "yesterday"), 0, 0, 0))

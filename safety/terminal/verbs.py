@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Sequence
 
 from safety.commands import args as a
@@ -74,10 +75,10 @@ def _redo_args(ns: argparse.Namespace, typed: Typed) -> a.RedoArgs:
 
 
 def _restore_options(p: argparse.ArgumentParser) -> None:
-    when = p.add_mutually_exclusive_group(required=True)
+    when = p.add_mutually_exclusive_group()
     when.add_argument("--before", default="", metavar="HANDLE", help="as it was before that turn or call")
     when.add_argument("--after", default="", metavar="HANDLE", help="as it was after it")
-    when.add_argument("--at", default="", metavar="TIME", help='as it was at a time (14:30, 10m, "2026-11-30 14:30") or handle')
+    when.add_argument("--at", default="", metavar="TIME", help='as it was at a time (1h, 14:30, "2026-11-30 14:30") or handle')
     p.add_argument("paths", nargs="*", metavar="PATH", help="files or folders")
     _plan_options(p)
 
@@ -86,7 +87,7 @@ def _restore_args(ns: argparse.Namespace, typed: Typed) -> a.RestoreArgs:
     paths = typed.paths(ns.paths)
     if not paths:
         raise UsageError("name the files or folders to restore; . is the folder you are in", "git safety restore -h")
-    when = "before" if ns.before else "after" if ns.after else "at"
+    when = "before" if ns.before else "after" if ns.after else "at" if ns.at else ""
     handle = ns.before or ns.after or ns.at
     at_ms = moment(handle, typed.now_ms) if when == "at" else None
     return a.RestoreArgs(
@@ -315,11 +316,26 @@ def _commit_args(ns: argparse.Namespace, typed: Typed) -> a.CommitArgs:
 
 
 def _explain_options(p: argparse.ArgumentParser) -> None:
-    p.add_argument("text", metavar="COMMAND", help="the command, as one word in quotes")
+    p.add_argument("words", nargs=argparse.REMAINDER, action=_Command, metavar="COMMAND", help="as one word, or as it is typed")
+
+
+class _Command(argparse.Action):
+    """Everything from its first word on; only an ``--json`` at the end of a command in quotes is ours."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        words = list(values) if isinstance(values, list) else []
+        if len(words) == 2 and words[1] == "--json":
+            namespace.json = bool(words.pop())
+        setattr(namespace, self.dest, words)
 
 
 def _explain_args(ns: argparse.Namespace, typed: Typed) -> a.ExplainArgs:
-    return a.ExplainArgs(text=ns.text)
+    words = [*ns.words, "--", *typed.after] if ns.words and typed.after else [*ns.words, *typed.after]
+    if not words:
+        raise UsageError("no command to explain", "git safety explain 'rm -rf data'")
+    return a.ExplainArgs(text=words[0] if len(words) == 1 else shlex.join(words))
 
 
 def _allow_options(p: argparse.ArgumentParser) -> None:
@@ -366,6 +382,16 @@ def _demo_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--keep", action="store_true", help="leave the folder for a look")
 
 
+def _agent_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--base-url", required=True, metavar="URL", help="an endpoint that speaks Chat Completions")
+    p.add_argument("--model", required=True, metavar="NAME", help="the model's name there")
+    p.add_argument("--continue", action="store_true", dest="again", help="go on with the last conversation here")
+    p.add_argument("--bundle", action="append", default=[], dest="bundles", metavar="NAME", help="switch a sample bundle on")
+    p.add_argument("--no-stream", action="store_true", dest="whole", help="take replies whole, not as they come")
+    p.add_argument("--json", action="store_true", help="print each event as a line of JSON")
+    p.add_argument("prompt", nargs="*", metavar="PROMPT", help="what to do; without it each line typed is one")
+
+
 def _help_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("topic", nargs="?", metavar="TOPIC", help="a verb, or one of the topics that `git safety help` lists")
 
@@ -386,6 +412,7 @@ VERBS: tuple[Verb, ...] = (
         "Take back what an agent's turn did, and only that",
         _undo_options,
         _undo_args,
+        lenient=True,
         first=True,
         usage="[HANDLE] [-n N] [-p] [--dry-run] [--turn ID | --call ID | --session [ID]] [--now] [-- PATH...]",
         text="Without a handle: the newest turn in this workspace that changed something and is not undone. What you did stays.",
@@ -400,6 +427,7 @@ VERBS: tuple[Verb, ...] = (
         "Take an undo back",
         _redo_options,
         _redo_args,
+        lenient=True,
         first=True,
         usage="[HANDLE] [--dry-run] [-- PATH...]",
     ),
@@ -408,6 +436,7 @@ VERBS: tuple[Verb, ...] = (
         "List what agents and you did, newest first",
         _log_options,
         _log_args,
+        lenient=True,
         first=True,
         pages=True,
         usage="[HANDLE] [-n N] [-v] [-p] [--stat] [--since TIME] [--agent NAME] [--mine] [--all] [--not-covered] [-- PATH...]",
@@ -418,6 +447,7 @@ VERBS: tuple[Verb, ...] = (
         "Show one turn or call: its calls, files and what is not covered",
         _show_options,
         _show_args,
+        lenient=True,
         first=True,
         pages=True,
         usage="[HANDLE] [-p | --checks] [-- PATH...]",
@@ -427,6 +457,7 @@ VERBS: tuple[Verb, ...] = (
         "Show the changes of a turn as a patch",
         _diff_options,
         _diff_args,
+        lenient=True,
         first=True,
         pages=True,
         usage="[HANDLE [HANDLE]] [--now] [--stat | --name-only] [[--] PATH...]",
@@ -440,6 +471,7 @@ VERBS: tuple[Verb, ...] = (
         "Bring files back as they were at some point",
         _restore_options,
         _restore_args,
+        lenient=True,
         first=True,
         usage="(--before HANDLE | --after HANDLE | --at TIME) [--dry-run] PATH...",
         text="Takes the old state whatever was changed since; a snapshot is taken first, so that nothing is lost.",
@@ -461,7 +493,12 @@ VERBS: tuple[Verb, ...] = (
         ),
     ),
     Verb(
-        "status", "Say what is protected, what undo would take, and how large the store is", _no_options, _status_args, first=True
+        "status",
+        "Say what is protected, what undo would take, and how large the store is",
+        _no_options,
+        _status_args,
+        lenient=True,
+        first=True,
     ),
     Verb(
         "commit",
@@ -487,8 +524,12 @@ VERBS: tuple[Verb, ...] = (
         "Say what the guard would do about a command, and why",
         _explain_options,
         _explain_args,
-        usage="COMMAND",
-        examples=(("git safety explain 'rm -rf data'", "runs nothing"),),
+        usage="[--json] [--] COMMAND [ARGUMENT...]",
+        text="A command in quotes is read as a shell reads it; several words are one command with its arguments.",
+        examples=(
+            ("git safety explain rm -rf data", "runs nothing"),
+            ("git safety explain 'cd data && rm -rf *'", "a line for the shell"),
+        ),
     ),
     Verb("allow", "Let one call pass that the guard stopped", _allow_options, _allow_args, usage="--once ID"),
     Verb("untrust", "Take that back", _no_options, _untrust_args),
@@ -498,6 +539,7 @@ VERBS: tuple[Verb, ...] = (
         "Find where a file went: present, changed or gone",
         _find_options,
         _find_args,
+        lenient=True,
         pages=True,
         usage="[--gone] [-n N] NAME",
     ),
@@ -506,9 +548,14 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb("pin", "Give a snapshot a name and keep it for ever", _pin_options, _pin_args, usage="[NAME [HANDLE]] | -d NAME"),
     Verb(
-        "doctor", "Check that everything works, and say how to mend it", _doctor_options, _doctor_args, usage="[--fast | --trace]"
+        "doctor",
+        "Check that everything works, and say how to mend it",
+        _doctor_options,
+        _doctor_args,
+        lenient=True,
+        usage="[--fast | --trace]",
     ),
-    Verb("recover", "Finish an undo that was interrupted", _recover_options, _recover_args, usage="[--dry-run]"),
+    Verb("recover", "Finish an undo that was interrupted", _recover_options, _recover_args, lenient=True, usage="[--dry-run]"),
     Verb(
         "purge",
         "Remove a path's content from all of the store's history",
@@ -523,6 +570,18 @@ VERBS: tuple[Verb, ...] = (
         _watch_options,
         owner="safety.terminal.watch",
         usage="[--format paths|json]",
+    ),
+    Verb(
+        "agent",
+        "Talk to the reference agent, a small one to copy",
+        _agent_options,
+        owner="safety.terminal.agent",
+        usage="--base-url URL --model NAME [--continue] [--bundle NAME] [--no-stream] [--json] [PROMPT...]",
+        text="It works in this folder, under protection; /undo typed as a prompt takes its last turn back. The key of the endpoint"
+        " is read from OPENAI_API_KEY and is not in the environment of its commands. Needs the package openai.",
+        examples=(
+            ("git safety agent --base-url http://127.0.0.1:8080/v1 --model qwen3 'fix the test'", "with a model of your own"),
+        ),
     ),
     Verb(
         "demo",

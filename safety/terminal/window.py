@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TextIO
 
@@ -15,7 +15,7 @@ from safety.commands import report as r
 from safety.terminal import choose, pager, render
 from safety.terminal.drawing import View
 from safety.terminal.progress import Progress
-from safety.terminal.screen import coloured, line, plain, write
+from safety.terminal.screen import Line, coloured, line, plain, write
 
 
 class Window:
@@ -68,9 +68,18 @@ class Window:
         else:
             write(sys.stdout, lines, colour)
 
+    def draw(self, lines: Iterable[Line]) -> None:
+        """Writes lines as they come, without a pager."""
+        write(sys.stdout, lines, self._colours(sys.stdout))
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person is there to answer."""
+        return not self._json and sys.stdin.isatty() and sys.stderr.isatty()
+
     def answer(self, report: r.Ask | r.Choose) -> Mapping[str, object] | None:
         """What to change in the arguments before the verb runs again; empty: the answer was no; None: there is nobody to ask."""
-        if self._json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.can_ask:
             return None
         self.progress.clear()
         if isinstance(report, r.Ask):

@@ -6,10 +6,13 @@ import time
 
 import pytest
 
-from safety.commands import log, redo, restore, snapshot, undo
-from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
-from safety.commands.report import LogReport, LogRow
+from safety.commands import log, redo, restore, show, snapshot, undo
+from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, ShowArgs, SnapshotArgs, UndoArgs
+from safety.commands.report import LogReport, LogRow, ShowReport, to_json
 from safety.store.oplog import UnknownHandle
+from safety.terminal.drawing import View
+from safety.terminal.render import render
+from safety.terminal.screen import plain
 from tests.commands.conftest import Work
 
 
@@ -54,6 +57,29 @@ def test_a_turn_without_change_is_a_row_and_a_checkpoint_without_change_is_none(
     work.agent_does("true", "and now?")
 
     assert [(row.handle, row.files) for row in rows_of(work)] == [("t2", 0), ("t1", 0)]
+
+
+def test_a_row_tells_what_changed_of_git(work: Work) -> None:
+    """A turn that only moved to another branch did change something, and one that removed the git directory did more than files."""
+    work.agent_does("git checkout -q -b other")
+    work.agent_does("echo new >new.txt")
+    work.agent_does("echo new >c.txt; git add c.txt; git commit -qm c")
+    work.agent_does("rm -rf a.txt .git")
+    work.agent_does("git init -q .")
+
+    rows = rows_of(work)
+    assert [(row.handle, row.files, row.git) for row in rows if row.actor == "agent"] == [
+        ("t5", 0, ".git made"),
+        ("t4", 1, ".git removed"),
+        ("t3", 1, "git"),
+        ("t2", 1, ""),
+        ("t1", 0, "git"),
+    ]
+    drawn = plain(render(log.run(work.session, LogArgs()), View(work.session.root, 0, 0, b"")))
+    assert "no change" not in drawn and "1 file, .git removed" in drawn
+    assert {row["git"] for row in to_json(log.run(work.session, LogArgs()))["rows"]} == {"", "git", ".git made", ".git removed"}
+    removed = show.run(work.session, ShowArgs(handle="t4"))
+    assert isinstance(removed, ShowReport) and removed.git_notes == ("the repository was removed",)
 
 
 def test_first_contact_only_with_verbose(work: Work) -> None:

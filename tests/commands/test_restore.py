@@ -9,8 +9,9 @@ import pytest
 from safety.commands import pin, redo, restore, snapshot
 from safety.commands.args import PinArgs, RedoArgs, RestoreArgs, SnapshotArgs
 from safety.commands.report import UndoReport
-from safety.commands.restore import UnknownPath
+from safety.commands.restore import NothingThatOld, NoVersion, UnknownPath
 from safety.store.oplog import UnknownHandle
+from safety.terminal.text import moment
 from tests.commands.conftest import Work
 from tests.support.repo import NINE_LINES
 
@@ -236,5 +237,29 @@ def test_folder_without_git(plain: Work) -> None:
 def test_neither_a_time_nor_a_name(work: Work) -> None:
     """The sentence says what was looked for."""
     work.agent_does("echo 1 >b.txt")
-    with pytest.raises(UnknownHandle, match="'25:00' is neither a time nor the name of a snapshot"):
+    with pytest.raises(UnknownHandle, match=r"'25:00' is neither a time \(1h, 14:30, yesterday, 2026-11-30\) nor the name"):
         restored(work, "at", "25:00", "b.txt")
+
+
+def test_without_a_version_those_that_there_are_are_named(work: Work) -> None:
+    """The turns that changed the file, newest first, and a command to type; a file that no turn changed has none."""
+    work.agent_does("echo 1 >b.txt")
+    work.agent_does("echo 2 >a.txt")
+    work.agent_does("echo 3 >b.txt")
+    with pytest.raises(NoVersion, match="b.txt was changed in t3, t1: say --before t3, --before t1, or --at") as raised:
+        restored(work, "", "", "b.txt")
+    assert (raised.value.hint, raised.value.exit_code) == ("git safety restore --before t3 b.txt", 2)
+    with pytest.raises(NoVersion, match="no turn changed src") as raised:
+        restored(work, "", "", "src")
+    assert raised.value.hint == "git safety log -v -- src"
+
+
+def test_a_time_before_everything(work: Work) -> None:
+    """Nothing to do, and the oldest moment that would do, as one can type it."""
+    work.agent_does("echo 1 >b.txt")
+    with pytest.raises(NothingThatOld, match="the oldest moment is ") as raised:
+        restored(work, "at", "", "b.txt", at_ms=1000)
+    assert raised.value.exit_code == 4
+    at_ms = moment(raised.value.message.partition("moment is ")[2], work.session.now_ms())
+    assert at_ms is not None
+    restored(work, "at", "", "b.txt", at_ms=at_ms)

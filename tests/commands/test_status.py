@@ -12,6 +12,9 @@ import pytest
 from safety.commands import doctor, snapshot, status, undo
 from safety.commands.args import DoctorArgs, SnapshotArgs, StatusArgs, UndoArgs
 from safety.commands.report import Check, DoctorReport, StatusReport
+from safety.terminal.drawing import View
+from safety.terminal.render import render
+from safety.terminal.screen import plain
 from tests.commands.conftest import Work
 
 
@@ -19,6 +22,11 @@ def seen(work: Work) -> StatusReport:
     report = status.run(work.session, StatusArgs())
     assert isinstance(report, StatusReport)
     return report
+
+
+def drawn(report: StatusReport, name: str) -> str:
+    lines = plain(render(report, View(report.root, report.heard[0][1], 0, b""))).splitlines()
+    return next(line for line in lines if line.startswith(name))
 
 
 def checks(work: Work, code: int = 0, *, fast: bool = True) -> dict[str, Check]:
@@ -53,6 +61,27 @@ def test_with_a_running_turn(work: Work) -> None:
     assert report.running_files == 1
     assert report.undo is not None and report.undo.handle == "t2"
     assert report.operations == len(list(work.session.log.walk())) - 1
+
+
+def test_who_is_protected(work: Work) -> None:
+    """An agent whose turn is open is; a harness of which no end is heard is when it runs; a process that has ended is no more."""
+    talk = work.talk("s1", "Codex")
+    talk.turn_start("look")
+    with work.step(talk):
+        pass
+    assert (seen(work).protected, seen(work).presence) == (True, ("is",))
+    turn = drawn(seen(work), "Turn")
+    assert "t1 running" in turn and "nothing to undo yet" in turn
+    assert "Codex is, last heard" in drawn(seen(work), "Protected")
+    assert seen(work).notes[-1] == "commands of this shell only under: git safety run -- COMMAND"
+    talk.turn_end()
+    assert (seen(work).protected, seen(work).presence) == (True, ("when it runs",))
+    for file in (work.session.place.state / "sessions").glob("*.json"):
+        state = json.loads(file.read_text())
+        file.write_text(json.dumps({**state, "process": "an-earlier-boot 1 1"}))
+    assert (seen(work).protected, seen(work).presence) == (False, ("was",))
+    assert "Codex was, last heard" in drawn(seen(work), "Not protected")
+    assert seen(work).notes[-1] == "Codex has ended; a single command is protected by: git safety run -- COMMAND"
 
 
 def test_redo_pins_and_what_is_not_covered(work: Work) -> None:

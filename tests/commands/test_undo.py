@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from safety.commands import carry, log, redo, restore, snapshot, undo
-from safety.commands.args import LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
-from safety.commands.report import Ask, Choose, LogReport, PathLine, SnapshotReport, UndoReport
-from safety.session import CaptureFailed
+from safety.adapters import prompts
+from safety.commands import carry, diff, log, redo, restore, snapshot, undo
+from safety.commands.args import DiffArgs, LogArgs, RedoArgs, RestoreArgs, SnapshotArgs, UndoArgs
+from safety.commands.report import Ask, Choose, DiffReport, Hint, LogReport, PathLine, SnapshotReport, UndoReport
+from safety.runtime.open import open_session
+from safety.session import Call, CaptureFailed
 from safety.store.oplog import UnknownHandle
 from safety.terminal.drawing import View
 from safety.terminal.render import render
 from safety.terminal.screen import plain as text_of
 from tests.commands.conftest import Work
-from tests.support.repo import NINE_LINES
+from tests.support.repo import NINE_LINES, RepoBuilder
 
 
 def undone(work: Work, code: int = 0, **args: Any) -> UndoReport:
@@ -65,6 +69,21 @@ def test_what_is_not_covered_has_its_size(work: Work) -> None:
         assert (line.size, line.note) == (40 << 20, "40 MiB, over the size limit of snapshots; left as it is")
 
 
+def test_what_is_gone_for_good_is_called_so(work: Work) -> None:
+    """What no snapshot held and is not there any more: it cannot be restored, and where that is all, nothing is called undone."""
+    work.write("big", b"x")
+    os.truncate(work.root / "big", 40 << 20)
+    work.write(".gitignore", "node_modules/\n")
+    work.write("node_modules/m.js", "m\n")
+    work.agent_does("rm -rf big node_modules")
+
+    for dry_run in (True, False):
+        report = undone(work, 3, dry_run=dry_run)
+        assert line_of(report, b"big").note == "40 MiB, over the size limit of snapshots; gone, cannot be restored"
+        assert line_of(report, b"node_modules").note.endswith("; gone, cannot be restored")
+    assert first_line(report).startswith("Nothing undone of t1")
+
+
 def test_notes(work: Work) -> None:
     """A mode that changed alone, a merge, and who made what goes."""
     work.agent_does("chmod +x b.txt; sed -i 's/line 3/three/' a.txt; echo n >new")
@@ -91,6 +110,35 @@ def test_what_changed_in_a_long_call_is_named(work: Work, monkeypatch: pytest.Mo
 
     assert ("changed during a long call" in line_of(report, b"b.txt").note) == said
     assert "long call" not in line_of(report, b"a.txt").note
+
+
+def test_a_burst_of_a_long_run_is_a_long_call(work: Work) -> None:
+    """A short call that was cut out of a run of many seconds is marked; with a person there it is asked about, once."""
+    clock = itertools.count(1_700_000_000_000, 10)
+    late = [0]
+    talk = open_session(os.fsencode(work.root), "run-1", work.env, clock=lambda: next(clock) + late[0])
+
+    def burst(number: int, path: str) -> None:
+        call = Call(f"run-1.{number}", "run", {"command": "./long"}, os.fsencode(work.root), None)
+        talk.open_turn("./long", scan=False)
+        talk.capture_before(call, "./long", scan=False)
+        work.write(path, "burst\n")
+        talk.capture_after(call)
+
+    burst(1, "a.txt")
+    late[0] = carry.LONG_CALL_MS + 1000
+    burst(2, "b.txt")
+    talk.end(scan=False)
+
+    assert "long call" in line_of(undone(work, dry_run=True, handle="t2"), b"b.txt").note
+    assert "long call" not in line_of(undone(work, dry_run=True, handle="t1", can_ask=True), b"a.txt").note
+    args = UndoArgs(handle="t2", can_ask=True)
+    asked = undo.run(work.session, args)
+    assert isinstance(asked, Ask) and asked.code == "long-call" and "b.txt" in asked.question
+    assert work.read("b.txt") == "burst\n"
+    done = undo.run(work.session, replace(args, **asked.answer))
+    assert isinstance(done, UndoReport) and "long call" in line_of(done, b"b.txt").note
+    assert first_line(undone(work, handle="t1", can_ask=True)).startswith("Undid t1")
 
 
 def test_commits_taken_off(work: Work) -> None:
@@ -134,6 +182,64 @@ def test_turns_are_named_from_the_newest(work: Work) -> None:
 
     assert undone(work, handle="@-").titles[0].handle == "t1"
     assert undone(work, handle="@").titles[0].handle == "t2"
+
+
+def test_nothing_undone_is_said_and_the_next_older_turn_named(work: Work) -> None:
+    """A turn whose every path was edited since: the heading does not call it undone, and older turns can be reached."""
+    work.agent_does("echo one >old.txt")
+    work.agent_does("echo gone >gone.txt")
+    work.agent_does("echo agent >b.txt")
+    (work.root / "gone.txt").unlink()
+    work.write("b.txt", "mine\n")
+    for _ in range(2):  # it stays the newest
+        report = undone(work, 3)
+        assert first_line(report).startswith("Nothing undone of t3")
+        assert Hint("Next older turn", "git safety undo t1") in report.hints  # t2 is as before already
+    dry = undone(work, 3, dry_run=True)
+    assert first_line(dry).startswith("Would undo nothing of t3") and Hint("Next older turn", "git safety undo t1") in dry.hints
+    assert first_line(undone(work, handle="t1")).startswith("Undid t1")
+
+
+def test_the_hints_of_what_is_kept_work(work: Work) -> None:
+    """Each names the oldest of the turns undone that changed the path; the comparison shows the old version and the user's."""
+    work.agent_does("echo agent >b.txt; echo agent >src/app.py")
+    work.agent_does("echo two >c.txt; echo two >src/app.py")
+    work.write("b.txt", "mine\n")
+    work.write("src/app.py", "mine\n")
+
+    report = undone(work, 3, count=2)
+
+    commands = {(hint.command, *hint.paths) for hint in report.hints}
+    for path in (b"b.txt", b"src/app.py"):
+        assert {("git safety restore --before t1", path), ("git safety diff --now t1", path)} <= commands
+    shown = diff.run(work.session, DiffArgs(handles=("t1",), to_now=True, paths=(work.at("b.txt"),)))
+    assert isinstance(shown, DiffReport) and b"-b\n+mine" in shown.patches[0].patch
+    assert restore.run(work.session, RestoreArgs(handle="t1", when="before", paths=(work.at("b.txt"),))).exit_code == 0
+    assert work.read("b.txt") == "b\n"
+
+
+def test_the_hint_of_a_kept_path_of_the_newer_turn(work: Work) -> None:
+    """Of two turns undone at once only one changed the path: the hint names that one."""
+    work.agent_does("echo one >c.txt")
+    work.agent_does("echo agent >b.txt")
+    work.write("b.txt", "mine\n")
+    assert ("git safety restore --before t2", (b"b.txt",)) in {
+        (hint.command, hint.paths) for hint in undone(work, 3, count=2).hints
+    }
+
+
+def test_what_git_ignores_is_called_so_whatever_call_touched_it(work: Work) -> None:
+    """Each note is from before the first change of its path, not from before the turn's last call."""
+    work.write(".env", "secret\n")
+    with work.turn() as talk:
+        with work.step(talk):
+            (work.root / ".env").unlink()
+        with work.step(talk):
+            work.write("b.txt", "agent\n")
+    report = undone(work)
+    assert line_of(report, b".env").note == "ignored by git" and line_of(report, b"b.txt").note == ""
+    compact = list(prompts.path_lines(report))
+    assert "  restored  .env  ignored by git" in compact
 
 
 def test_a_turn_without_changes(work: Work) -> None:
@@ -238,3 +344,10 @@ def test_a_stash_is_no_operation_in_progress(work: Work) -> None:
     work.write("b.txt", "mine\n")
     work.agent_does("git stash -q")
     assert git_lines(undone(work)) == ["1 stash entry of the agent removed"]
+
+
+def test_a_turn_that_has_changed_nothing_yet_is_named(repo: RepoBuilder) -> None:
+    """Undo and status speak of the same turn while it runs."""
+    repo.hook("turn.pre", prompt="do it")
+    assert "the turn that is running has changed nothing yet" in repo.undo(code=4).text.lower()
+    assert "nothing to undo yet" in repo.run("status").text

@@ -90,9 +90,11 @@ def test_a_protected_branch_is_warned_of_refused_or_left_for_another(work: Work)
     """``warn`` commits and says so once in the result, ``refuse`` does not commit, ``allow`` says nothing."""
     work.agent_makes("new.txt", "agent\n")
     assert "git switch" in refused(work, "protected-branch", protected_branches="refuse")
+    why = "(main and master are by default; autocommit.protected_branches says what is done there)"
+    assert work.plan(protected_branches="refuse").reason == f"main is a protected branch {why}"
 
     result = work.make()
-    assert (result.status, result.notices) == ("committed", ("committed on the protected branch main",))
+    assert (result.status, result.notices) == ("committed", (f"committed on the protected branch main {why}",))
 
     work.agent_makes("new2.txt", "agent\n")
     assert work.make(protected_branches="allow").notices == ()

@@ -8,12 +8,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from safety.store.turns import Sessions
 from tests.support.process import PROJECT
 from tests.support.repo import RepoBuilder
 
 
-def on_terminal(args: Sequence[str], cwd: Path, env: Mapping[str, str], typed: str = "") -> tuple[int, str]:
-    """Runs the command with a terminal of its own as all three streams; what was typed is there from the start."""
+def on_terminal(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], typed: str = "", signals: Sequence[tuple[bytes, int]] = ()
+) -> tuple[int, str]:
+    """Runs the command with a terminal of its own as all three streams; what was typed is there from the start.
+
+    Each of the signals is sent when its text is shown, one after the other.
+    """
+    waiting = list(signals)
     ours, theirs = os.openpty()
     os.write(ours, typed.encode())
     child = subprocess.Popen(
@@ -30,6 +37,8 @@ def on_terminal(args: Sequence[str], cwd: Path, env: Mapping[str, str], typed: s
     try:
         while piece := os.read(ours, 1 << 16):
             said += piece
+            if waiting and waiting[0][0] in said:
+                child.send_signal(waiting.pop(0)[1])
     except OSError:  # Linux says EIO when the last one at the other side has left
         pass
     os.close(ours)
@@ -77,6 +86,27 @@ def test_a_question_is_asked_on_a_terminal(repo: RepoBuilder) -> None:
         code, said = on_terminal(["undo"], repo.root, repo.env, "y\n")
         assert code == 0 and "Undid t1" in said
     repo.assert_is(before)
+
+
+def test_what_changed_in_a_long_call_is_asked_about(repo: RepoBuilder) -> None:
+    """On a terminal a question that names the file; elsewhere, and with --yes, it is undone and marked."""
+    with repo.agent():
+        repo.write("a.txt", "agent or user\n")
+        sessions = Sessions(next(repo.state.glob("workspaces/*/sessions")))
+        (state,) = sessions.all()
+        for pending in state.pending.values():
+            pending.started_ms -= 11_000
+        sessions.save(state)
+    code, said = on_terminal(["undo"], repo.root, repo.env, "\n")
+    assert (code, "a.txt" in said, "[y/N]" in said, "Nothing was changed." in said) == (4, True, True, True)
+    assert repo.read("a.txt") == "agent or user\n"
+    code, said = on_terminal(["undo"], repo.root, repo.env, "y\n")
+    assert code == 0 and "Undid t1" in said and "changed during a long call" in said
+    repo.redo()
+    code, said = on_terminal(["undo", "--yes"], repo.root, repo.env)
+    assert code == 0 and "[y/N]" not in said
+    repo.redo()
+    assert "changed during a long call" in repo.must("undo").out
 
 
 def test_json_never_asks(repo: RepoBuilder) -> None:

@@ -53,7 +53,7 @@ def test_every_verb_in_its_fixed_order() -> None:
         r.PathLine("unchanged", b"x.txt"),
     )
     hints = (
-        r.Hint("both versions", "git safety diff t14", (b"src/app.py",), b"src/app.py"),
+        r.Hint("both versions", "git safety diff --now t14", (b"src/app.py",), b"src/app.py"),
         r.Hint("take the old", "git safety restore --before t14", (b"src/app.py",), b"src/app.py"),
         REDO,
     )
@@ -70,7 +70,7 @@ def test_every_verb_in_its_fixed_order() -> None:
         "  git          main a81e03b -> 4f2c9d1, 1 agent commit taken off\n"
         "\n"
         "4 files restored, 1 removed, 1 merged, 1 already as before, 1 kept, 1 not covered. Nothing else was touched.\n"
-        "src/app.py, both versions:  git safety diff t14 src/app.py\n"
+        "src/app.py, both versions:  git safety diff --now t14 src/app.py\n"
         "             take the old:  git safety restore --before t14 src/app.py\n"
         "Take this undo back:        git safety redo\n"
     )
@@ -184,6 +184,7 @@ def _evil_reports() -> list[r.Report]:
             root=path,
             branch=EVIL,
             heard=((EVIL, NOW),),
+            presence=("is",),
             running=title,
             undo=title,
             redo=title,

@@ -397,10 +397,30 @@ def test_summary_lines() -> None:
     assert line(Summary((one,))) == "t1 changed 14 files, removed 2. Take it back: git safety undo"
     assert line(Summary((last,))) == "t7 changed 1 file. Take it back: git safety undo"
     assert line(Summary((Turn("t2", 0, 1, 0),))) == "t2 removed 1 file. Take it back: git safety undo"
-    assert line(Summary((Turn("t2", 1, 0, 3),))) == (
-        "t2 changed 1 file. 3 not covered: git safety show t2. Take it back: git safety undo"
+    lost = ("big.db", "c", "d", "e\n")
+    assert line(Summary((Turn("t2", 1, 2, 4, lost),))) == (
+        "t2 changed 1 file, removed 2. 4 paths cannot be taken back: big.db, c, d, 1 more. Take the rest back: git safety undo"
+    )
+    assert line(Summary((Turn("t6", 0, 1, 1, lost[:1], False),))) == "t6 removed 1 path. 1 path cannot be taken back: big.db"
+    assert line(Summary((Turn("t6", 0, 0, 1, lost[3:], False),))) == (
+        't6 changed what no snapshot holds. 1 path cannot be taken back: "e\\n"'
     )
     assert line(Summary((one, last))) == "t1 … t7, git safety log"
+    assert line(Summary((one, Turn("t2", 1, 0, 1, lost[:1])))) == "t1 … t2, git safety log. 1 path cannot be taken back: big.db"
+
+
+def test_what_cannot_be_taken_back_is_said(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
+    """A file over the snapshot limit and an ignored dependency folder are gone for good: named, and no undo is offered for them."""
+    repo.write("big.db", "x")
+    os.truncate(repo.path("big.db"), 40 << 20)
+    repo.write(".gitignore", "node_modules/\n")
+    repo.write("node_modules/m.js", "m\n")
+    window = terminal("--", "rm", "-rf", "big.db", "node_modules")
+    assert window.ends() == 0
+    assert "t1 removed 2 paths. 2 paths cannot be taken back: big.db, node_modules" in window.seen
+    assert "undo" not in window.seen
+    said = repo.must("undo", code=3).out
+    assert said.startswith("Nothing undone of t1") and said.count("gone, cannot be restored") == 2
 
 
 def test_nothing_is_said_when_nothing_changed_or_nobody_looks(terminal: Callable[..., Terminal], repo: RepoBuilder) -> None:
@@ -422,7 +442,7 @@ def test_json_summary(repo: RepoBuilder) -> None:
     told = json.loads(file.read_text())
     assert (told["exit_code"], told["protected"], told["problem"]) == (2, True, "")
     assert told["command"] == ["sh", "-c", "echo x >a.txt; rm b.txt; exit 2"]
-    assert told["turns"] == [{"handle": "t1", "changed": 1, "removed": 1, "not_covered": 0}]
+    assert told["turns"] == [{"handle": "t1", "changed": 1, "removed": 1, "not_covered": 0, "uncovered": [], "undoable": True}]
 
 
 def test_json_file_in_a_folder_that_the_command_deletes(repo: RepoBuilder) -> None:

@@ -176,6 +176,10 @@ def test_small_words() -> None:
     [
         ("10m", NOW - 600_000),
         ("2 h ago", NOW - 7_200_000),
+        ("1 minute ago", NOW - 60_000),
+        ("2 hours ago", NOW - 7_200_000),
+        ("1 week", NOW - 7 * 86400_000),
+        ("3 mins", NOW - 180_000),
         ("3d", NOW - 3 * 86400_000),
         ("11:30", NOW - 1_800_000),
         ("12:30", NOW - 86400_000 + 1_800_000),
@@ -188,6 +192,7 @@ def test_small_words() -> None:
         ("@-", None),
         ("before", None),
         ("25:99", None),
+        ("1 month ago", None),
     ],
 )
 def test_moments(text: str, at: int | None) -> None:

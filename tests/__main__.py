@@ -1,5 +1,7 @@
 """``python -m tests``: lint, types, and all tests (the floors and the examples of the documentation among them), as CI runs them.
 
+First it makes the environment with gptme in it, once (``tests/support/gptme_env.py``); where that fails, the tests that need it fail.
+
 Words after it go to pytest: ``python -m tests --long``, ``python -m tests tests/terminal``.
 """
 
@@ -9,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-STEPS = (["ruff", "check", "--quiet", "."], ["mypy"], ["pytest", "-q"])
+STEPS = (["tests.support.gptme_env"], ["ruff", "check", "--quiet", "."], ["mypy"], ["pytest", "-q"])
 
 
 def main() -> int:

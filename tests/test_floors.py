@@ -36,16 +36,20 @@ FLOORS = {
 
 # What only some may use, and who. A folder stands for all in it.
 LICENCES = {
-    # The child of `run` and the pager need the terminal, a check is whatever its repository names; everything else is git.
-    "subprocess": ("plumbing/", "gate/process.py", "terminal/run.py", "terminal/pager.py"),
-    "os.environ": ("runtime/", "terminal/main.py"),  # the process's own entry, which hands it on
+    # The child of `run` and the pager need the terminal, a check is whatever its repository names, the agent has a
+    # shell; everything else is git.
+    "subprocess": ("plumbing/", "gate/process.py", "agent/tools.py", "terminal/run.py", "terminal/pager.py"),
+    # The process's own entry, which hands it on; and a test's fixture, whose net has an environment of its own but for PATH.
+    "os.environ": ("runtime/", "terminal/main.py", "adapters/embed/pytest_plugin.py"),
     "print": ("terminal/",),
     "rich": ("terminal/",),
     "watchdog": ("watch/observer.py",),
     "pygit2": ("plumbing/odb.py",),
     "git": ("plumbing/",),
+    "openai": ("agent/model.py",),
     "tree_sitter": ("policy/shell.py",),
     "tree_sitter_bash": ("policy/shell.py",),
+    "gptme": ("adapters/embed/gptme/",),
 }
 
 # The top level of the vulnerability scanner that shares our import name. Where no names meet, both work in one environment.
@@ -137,7 +141,8 @@ def test_the_version_costs_little() -> None:
 #: What a hook's process for a reading call has no use for; each is loaded by the events, calls and verbs that have.
 NOT_FOR_READING = {
     *("argparse", "difflib", "secrets", "shlex", "tempfile", "asyncio", "pygit2", "git", "rich", "watchdog"),
-    *(f"safety.{room}" for room in ("gate", "commit", "instructions", "trust", "policy", "watch", "commands.report")),
+    *(f"safety.{room}" for room in ("gate", "commit", "instructions", "trust", "watch", "commands.report")),
+    *(f"safety.policy.{name}" for name in ("values", "places", "effects", "rules", "shell", "secrets", "screening", "reading")),
     *(
         f"safety.store.{name}"
         for name in ("capture", "declared", "snapshot", "history", "restore", "retention", "repack", "fsck", "seed", "journal")

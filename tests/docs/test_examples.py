@@ -73,9 +73,11 @@ def test_examples_do_what_they_show(page: Path, name: str, tmp_path: Path) -> No
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     script = bin_folder / "git-safety"
+    env["PYTHONPATH"] = str(PROJECT)  # examples in Python import the package
     script.write_text(f'#!/bin/sh\nPYTHONPATH="{PROJECT}" exec "{sys.executable}" -m safety.terminal "$@"\n')
     script.chmod(0o755)
-    env["PATH"] = f"{bin_folder}:{env['PATH']}"
+    env |= {"PATH": f"{bin_folder}:{env['PATH']}", "PYTHONPATH": str(PROJECT)}
+    env["PYTEST_PLUGINS"] = "safety.adapters.embed.pytest_plugin"  # as an installed one announces it
     folder = tmp_path / "project"
     folder.mkdir()
     for example in examples(page)[name]:

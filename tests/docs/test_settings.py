@@ -15,7 +15,7 @@ from safety.terminal.topics import TOPICS
 PAGE = Path(__file__).resolve().parents[2] / "docs/settings.md"
 _ROW = re.compile(r"^\| `([a-z_.]+)` \| `([^`]*)`[^|]* \| ([^|]*) \|", re.MULTILINE)
 #: Those that no file sets, and the tables, which have a section of their own.
-_NOT_KEYS = {"warnings", "project_hooks"}
+_NOT_KEYS = {"warnings", "project_hooks", "broken"}
 _TABLES = {"hooks", "hook_options"}
 
 

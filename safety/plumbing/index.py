@@ -19,6 +19,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from stat import S_ISREG
 from typing import NamedTuple
 
 from safety.faults import SafetyError
@@ -601,6 +602,8 @@ def read_signature(path: bytes | os.PathLike[str]) -> tuple[int, int, int, bytes
         raise
     try:
         status = os.fstat(descriptor)
+        if not S_ISREG(status.st_mode):
+            return None
         tail = os.pread(descriptor, 20, max(0, status.st_size - 20))
     finally:
         os.close(descriptor)

@@ -23,11 +23,13 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from safety.faults import SafetyError
+from safety.plumbing.reading import read_regular
 from safety.plumbing.run import Git, GitError
 
 NULL_HEX = b"0" * 40
 STASH = b"refs/stash"
 STASH_LOG = b"logs/refs/stash"
+PACKED_REFS = b"packed-refs"
 STASH_LOCKS = (b"refs/stash.lock", b"logs/refs/stash.lock")
 
 # Without configuration git may find no committer for the reflog line, or refuse one (user.useConfigOnly).
@@ -61,6 +63,7 @@ _COMMON = frozenset(
 )
 
 _HEX = re.compile(rb"[0-9a-f]{40}")
+_PACKED = re.compile(rb"(?:#[^\n]*\n|\^?[0-9a-f]{40}(?:[0-9a-f]{24})?(?: [^\n]+)?\n)*")
 _ID_IN_TEXT = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _REFUSED_REF = re.compile(rb"cannot lock ref '(.+?)': ")
 _LOCK_EXISTS = re.compile(rb"Unable to create '(.+?)\.lock': File exists")
@@ -105,7 +108,8 @@ class GitView:
 
     ``head`` is ``ref: refs/heads/x`` or an id, ``b""`` if there is no HEAD. ``refs`` holds direct refs, ``symrefs`` symbolic ones
     with their targets, ``peeled`` what ``packed-refs`` says an annotated tag points at. ``stash`` is in the order of
-    ``git stash list``. ``in_progress`` maps file names to content. ``broken`` are files under ``refs/`` that hold no ref.
+    ``git stash list``. ``in_progress`` maps file names to content. ``broken`` are files under ``refs/`` that hold no ref, and
+    ``packed-refs`` where git would not read it.
     """
 
     head: bytes
@@ -147,10 +151,13 @@ def view(files: Callable[[bytes], bytes | None], names: Iterable[bytes]) -> GitV
     Names are relative to the git directory. For a linked work tree the caller joins its own git directory and the common one;
     ``is_per_worktree`` tells which of the two a name belongs to. A symbolic link counts as a file that holds its target.
     """
-    refs, peeled = parse_packed_refs(files(b"packed-refs") or b"")
+    names = list(names)
+    packed = files(PACKED_REFS)
+    refs, peeled = parse_packed_refs(packed or b"")
     symrefs: dict[bytes, bytes] = {}
     in_progress: dict[bytes, bytes] = {}
-    broken: set[bytes] = set()
+    is_packed = packed is not None and _PACKED.fullmatch(packed) is not None
+    broken: set[bytes] = set() if is_packed or (packed is None and PACKED_REFS not in names) else {PACKED_REFS}
     for name in names:
         loose = name.startswith(b"refs/") and not name.endswith(b".lock")
         if not loose and not is_in_progress(name):
@@ -195,19 +202,21 @@ def commit_on_disk(git_dir: bytes, common_dir: bytes) -> bytes | None:
         if _HEX.fullmatch(text):
             return text
         if content is None and name != b"HEAD":
-            packed = _read_file(_place(git_dir, common_dir, b"packed-refs")) or b""
+            packed = _read_file(_place(git_dir, common_dir, PACKED_REFS)) or b""
             line = re.search(rb"^([0-9a-f]{40}) " + re.escape(name) + rb"\r*$", packed, re.MULTILINE)
             return line[1] if line else None
         if not text.startswith(b"ref:"):
             return None
         name = text[5:]
-        content = _read_file(_place(git_dir, common_dir, name)) if name.startswith(b"refs/") and not name.endswith(b".lock") else None
+        content = (
+            _read_file(_place(git_dir, common_dir, name)) if name.startswith(b"refs/") and not name.endswith(b".lock") else None
+        )
     return None
 
 
 def names_on_disk(git_dir: bytes, common_dir: bytes) -> list[bytes]:
     """The names ``view`` wants to see, sorted: HEAD, refs, packed-refs, the stash log, in-progress files."""
-    names = {name for name in (b"HEAD", b"packed-refs", STASH_LOG) if os.path.lexists(_place(git_dir, common_dir, name))}
+    names = {name for name in (b"HEAD", PACKED_REFS, STASH_LOG) if os.path.lexists(_place(git_dir, common_dir, name))}
     for folder in dict.fromkeys((git_dir, common_dir)):
         names.update(name for name in _walk(folder, b"refs/") if _place(git_dir, common_dir, name) == os.path.join(folder, name))
     with os.scandir(git_dir) as found:
@@ -290,15 +299,9 @@ def _read_file(path: bytes) -> bytes | None:
     try:
         if os.path.islink(path):
             return os.readlink(path)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        return read_regular(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
-    # O_NONBLOCK kept a FIFO from hanging us; now it is seen for what it is, and a folder too.
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return None
-    with open(descriptor, "rb") as file:
-        return file.read()
 
 
 def _walk(root: bytes, under: bytes) -> Iterator[bytes]:
@@ -527,7 +530,7 @@ def write_stash(
     Lines keep identity, time and message; their old ids are chained anew, as git does when one is dropped. The stash commits must
     be in the repository. Two lock files exist for a moment; a SIGKILL in it leaves ``STASH_LOCKS`` behind.
 
-    Raises RefMoved if the list has changed or disagrees with ``refs/stash``, RefLocked if git is at work on it.
+    Raises RefMoved if the list has changed or ``refs/stash`` is another one's, RefLocked if git is at work on it.
     """
     if not entries and alone is None:
         if _current_stash(common_dir, expected):
@@ -562,13 +565,13 @@ def _current_stash(common_dir: bytes, expected: Sequence[StashEntry]) -> tuple[S
     """The list as it is now. Raises RefMoved if that is not the one expected."""
     log = _read_file(os.path.join(common_dir, STASH_LOG))
     current = parse_stash(log or b"")
-    packed, _ = parse_packed_refs(_read_file(os.path.join(common_dir, b"packed-refs")) or b"")
+    packed, _ = parse_packed_refs(_read_file(os.path.join(common_dir, PACKED_REFS)) or b"")
     loose = _read_file(os.path.join(common_dir, STASH))
     top = ref_text(loose) if loose is not None else packed.get(STASH)
     if [entry.oid for entry in current] != [entry.oid for entry in expected]:
         raise RefMoved("the stash list has changed", STASH, "git stash list")
     expired = log is not None and not current  # `reflog expire` leaves refs/stash alone behind
-    if top != (current[0].oid if current else None) and not expired:
+    if top not in (None, current[0].oid if current else None) and not expired:
         raise RefMoved("the stash list and refs/stash disagree", STASH, "git stash list")
     return current
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from safety.faults import SafetyError
+from safety.plumbing.reading import read_regular
 from safety.plumbing.refs import NULL_HEX, ref_text
 from safety.plumbing.run import Git, GitError, GitTimeout
 
@@ -208,16 +209,11 @@ def _is_file(path: bytes) -> bool:
 
 
 def _read_small(path: bytes) -> bytes | None:
-    """A small regular file's content, links followed; None for anything else. Never waits (a FIFO called HEAD)."""
+    """A small regular file's content, links followed; None for anything else."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return read_regular(path, follow=True, most=_MAX_SMALL_FILE)
     except (OSError, ValueError):
         return None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SMALL_FILE:
-            return None
-        return file.read(_MAX_SMALL_FILE)
 
 
 # ---- the repository's own configuration --------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from safety.faults import SafetyError
-from safety.plumbing.refs import RefLocked, RefTransaction
+from safety.plumbing.refs import PACKED_REFS, RefLocked, RefTransaction, view_on_disk
+from safety.plumbing.repo import open_repository
 from safety.store.exchange import Exchanger, Moved
 from safety.store.files import Tree, state_of
 from safety.store.gitapply import GitHands
@@ -52,8 +53,8 @@ class _Runner:
         by_steps = [
             (member, plan) for member, plan in job.git if member not in whole and not self._is_below(member, laid, itself=True)
         ]
-        # where the agent removed a submodule's folder, git cannot be asked about it before the folder is back
-        early = [item for item in by_steps if os.path.isdir(place.absolute(item[0].path))]
+        # where the agent removed a submodule's folder, or broke what git reads first, git cannot be asked before the files are back
+        early = [item for item in by_steps if self._is_readable(item[0])]
         late = [item for item in by_steps if item not in early]
         with contextlib.ExitStack() as stack:
             stack.callback(self.git.release_locks)
@@ -72,9 +73,12 @@ class _Runner:
                     self.git.branch_back(member, plan)
             try:
                 self.git.draft_locks(late)
+                for member, plan in late:
+                    self.git.send_objects(member, plan)
                 prepared += self._prepare(late, stack)
             except (SafetyError, OSError) as fault:
-                self.outcome.kept.append(f"git state of a submodule was not set back: {fault}")
+                names = ", ".join(os.fsdecode(member.common) for member, _ in late)
+                self.outcome.kept.append(f"git state in {names} was not set back: {fault}")
                 by_steps = early
             for member, plan in by_steps:
                 self.git.progress_files(member, plan)
@@ -107,6 +111,14 @@ class _Runner:
             with contextlib.suppress(OSError):
                 remove_journal(self.place)
             raise UndoRefused(f"{fault.strerror}: nothing was changed", "free some space, then: git safety undo") from fault
+
+    def _is_readable(self, member: MemberPlace) -> bool:
+        repository = open_repository(self.place.absolute(member.path))
+        return (
+            repository is not None
+            and repository.problem not in ("bad-config", "unreadable", "git-dir-missing")
+            and PACKED_REFS not in view_on_disk(repository.git_dir, repository.common_dir).broken
+        )
 
     def _prepare(self, members: Sequence[tuple[MemberPlace, GitPlan]], stack: contextlib.ExitStack) -> list[RefTransaction]:
         self.git.take_locks()

@@ -22,6 +22,7 @@ from safety.plumbing.index import (
     serialize_index,
 )
 from safety.plumbing.odb import hash_object
+from safety.plumbing.reading import read_regular
 from safety.plumbing.refs import (
     NULL_HEX,
     STASH,
@@ -295,9 +296,8 @@ class GitHands:
 
 def _read(path: bytes) -> bytes | None:
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return read_regular(path, follow=True)
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

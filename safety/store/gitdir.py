@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from safety.plumbing.odb import ObjectStore, SourceObjects
+from safety.plumbing.reading import read_regular
 from safety.plumbing.refs import commit_on_disk, object_ids
 from safety.plumbing.renames import put_in_place
 from safety.store.directories import RACY_NS, Member
 from safety.store.files import TEMPORARY_PREFIX
-from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository
+from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, is_ruin
 from safety.store.snapshot import Editor, Snapshot
 from safety.store.trees import parse_tree
 from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
@@ -99,14 +100,19 @@ class GitDirectories:
         self.trust_before_ns = now_ns - RACY_NS
         self.new = GitFileCache(indexes=dict(old.indexes))
         self.result = GitCapture()
+        self._marked: set[bytes] = set()
+        self._is_ruin = False
 
     def capture(self, member: Member) -> None:
         self._pointer(member)
         if member.repository is None:
             # a fixture is kept file by file; what was a repository before and lost a part is still captured as one
             place = git_directories(self.root, member)[0]
-            was_repository = is_repository(self.snapshot, MemberPlace(member.path, place, place))
+            known = MemberPlace(member.path, place, place)
+            was_repository = is_repository(self.snapshot, known) or is_ruin(self.snapshot, known)
+            self._is_ruin = was_repository
             self._directory(place, place, keep_all=not was_repository, own=place if was_repository else None)
+            self._is_ruin = False
             return
         own = captured_path(self.root, member.repository.git_dir)
         for place in git_directories(self.root, member):
@@ -184,10 +190,13 @@ class GitDirectories:
                 continue
             info = entry.stat(follow_symlinks=False)
             if not stat.S_ISREG(info.st_mode):
+                files.append(name.decode("latin-1"))
+                self.new.files[child.decode("latin-1")] = [0, 0, 0, 0, 0]
+                self._mark(child, Unknown("special-file"))
                 continue
             is_foreign = path != own and b"/worktrees/" in child and info.st_size <= LARGEST_FOREIGN_INDEX
-            if not keep_all and is_git_directory and name == b"index" and not is_foreign:
-                continue  # this work tree's index is captured entry by entry
+            if not keep_all and is_git_directory and name == b"index" and not is_foreign and not self._is_ruin:
+                continue  # this work tree's index is captured entry by entry, as long as git would read it
             files.append(name.decode("latin-1"))
             self._file(child, entry.path, info, ids=not keep_all and _names_objects(child[len(top) + 1 :]))
         if is_git_directory and not keep_all and b"commondir" not in names:
@@ -197,19 +206,26 @@ class GitDirectories:
 
     def _mark_objects(self, path: bytes, place: bytes, there: bool) -> None:
         """Objects are not copied as files; that they are there, and HEAD's among them, is what tells a repository from a ruin."""
+        if there and not os.path.isdir(place + b"/objects"):
+            return  # captured as what stands there in its place
         state: PathState = Present("dir", 0o755, b"") if there else ABSENT
         if there:
             head = commit_on_disk(place, place)
             if head is not None and not SourceObjects(place + b"/objects").exists(bytes.fromhex(head.decode())):
                 state = Unknown("objects-missing")
-        if self.snapshot.state(path + b"/objects") != state:
-            self.editor.put(path + b"/objects", state, "git")
+        self._mark(path + b"/objects", state)
+
+    def _mark(self, path: bytes, state: PathState) -> None:
+        """Puts what is known of a path without reading it."""
+        self._marked.add(path)
+        if self.snapshot.state(path) != state:
+            self.editor.put(path, state, "git")
 
     def _is_left_out(self, path: bytes, name: bytes, is_git_directory: bool, own: bytes | None) -> bool:
         if is_git_directory and name in (b"objects", b"fsmonitor--daemon"):
             return True
         if is_git_directory and name == b"lfs":
-            self.editor.put(path + b"/lfs", Unknown("lfs-objects"), "git")
+            self._mark(path + b"/lfs", Unknown("lfs-objects"))
             return True
         # a linked work tree's capture leaves the other work trees' own state to them
         return (
@@ -240,12 +256,14 @@ class GitDirectories:
             self.editor.put(path, Unknown("too-large", info.st_size, info.st_mtime_ns), "git")
             return
         try:
-            data = _read_regular(place)
+            data = read_regular(place)
         except FileNotFoundError:
-            del self.new.files[key]
-            return
+            data = None
         except OSError:
             self.result.not_covered.append(NotCovered(path, "unreadable"))
+            return
+        if data is None:  # gone, or replaced, since it was seen
+            del self.new.files[key]
             return
         self.editor.put_git(path, data, stat.S_IMODE(info.st_mode))
         if ids:
@@ -254,12 +272,10 @@ class GitDirectories:
 
     def finish(self, places: list[bytes]) -> GitCapture:
         """Puts what is gone as absent. ``places`` are all git directories the snapshot before this one may hold."""
-        for key in self._known(places):
-            if key not in self.new.files and key not in self.new.directories:
-                self.editor.put(key.encode("latin-1"), ABSENT, "git")
-        for key in self.old.directories:
-            if key not in self.new.directories and key not in self.new.files:
-                self.editor.put(key.encode("latin-1"), ABSENT, "git")
+        for key in (*self._known(places), *self.old.directories):
+            path = key.encode("latin-1")
+            if key not in self.new.files and key not in self.new.directories and path not in self._marked:
+                self.editor.put(path, ABSENT, "git")
         return self.result
 
     def _known(self, places: list[bytes]) -> Iterator[str]:
@@ -269,12 +285,6 @@ class GitDirectories:
         for place in places:
             for name in self.snapshot.git_files(place):
                 yield (place + b"/" + name).decode("latin-1")
-
-
-def _read_regular(place: bytes) -> bytes:
-    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read()
 
 
 def _is_passing(name: bytes) -> bool:

@@ -12,9 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from safety.plumbing.index import IndexEntry
-from safety.plumbing.refs import NULL_HEX, STASH, GitView, RefUpdate, StashEntry, is_in_progress, is_per_worktree, view
+from safety.plumbing.refs import (
+    NULL_HEX,
+    PACKED_REFS,
+    STASH,
+    STASH_LOG,
+    GitView,
+    RefUpdate,
+    StashEntry,
+    is_in_progress,
+    is_per_worktree,
+    view,
+)
 from safety.store.members import MemberPlace
 from safety.store.snapshot import Snapshot
+from safety.types import Present
 
 Group = tuple[IndexEntry, ...]
 Committed = Callable[[bytes], tuple[int, bytes] | None]
@@ -22,6 +34,7 @@ Committed = Callable[[bytes], tuple[int, bytes] | None]
 REMOTES = b"refs/remotes/"
 ORIG_HEAD = b"ORIG_HEAD"  # outlives what wrote it: no sign of anything in progress
 AUTO_MERGE = b"AUTO_MERGE"  # left by many commands, no sign of an operation in progress
+STATE_FILES = (b"HEAD", PACKED_REFS, b"index", b"FETCH_HEAD", b"shallow", b"logs/HEAD", STASH_LOG)
 NEVER_UNDONE = (REMOTES, b"refs/safety/")  # refs of other work trees never reach a GitValue
 
 
@@ -51,12 +64,17 @@ class GitValue:
         return self.refs.get(self.branch) if self.branch is not None else (self.head or None)
 
 
-def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = True) -> GitValue:
-    """The member's git state in a snapshot; ``exists`` is False where there was no git directory."""
+def read_value(
+    snapshot: Snapshot, place: MemberPlace, *, with_index: bool = True, packed_refs: Snapshot | None = None
+) -> GitValue:
+    """The member's git state in a snapshot; ``exists`` is False where there was no git directory.
+
+    ``packed_refs``: the snapshot to read that file from, where git would not read the one of this snapshot.
+    """
 
     def read(name: bytes) -> bytes | None:
         try:
-            return snapshot.read(place.file(name))
+            return (packed_refs or snapshot if name == PACKED_REFS else snapshot).read(place.file(name))
         except KeyError:
             return None
 
@@ -68,6 +86,7 @@ def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = Tru
             name for name in snapshot.git_files(place.own) if is_per_worktree(name)
         }
     seen: GitView = view(read, sorted(names))
+    odd_packed_refs = isinstance(snapshot.state(place.file(PACKED_REFS)), Present) and read(PACKED_REFS) is None
     index: dict[bytes, Group] = {}
     raw = reuc = None
     image = snapshot.index(place.path) if with_index else None
@@ -78,7 +97,8 @@ def read_value(snapshot: Snapshot, place: MemberPlace, *, with_index: bool = Tru
             index[item.path] = (*index.get(item.path, ()), item)
     progress = {name: content for name, content in seen.in_progress.items() if name != ORIG_HEAD}
     orig_head = seen.in_progress.get(ORIG_HEAD)
-    return GitValue(True, seen.head, seen.refs, seen.symrefs, progress, orig_head, seen.broken, seen.stash, index, raw, reuc)
+    broken = seen.broken | {PACKED_REFS} if odd_packed_refs else seen.broken
+    return GitValue(True, seen.head, seen.refs, seen.symrefs, progress, orig_head, broken, seen.stash, index, raw, reuc)
 
 
 def state_files(place: MemberPlace, path: bytes) -> bool:
@@ -88,17 +108,9 @@ def state_files(place: MemberPlace, path: bytes) -> bool:
             return True
         if path.startswith(base + b"/"):
             name = path[len(base) + 1 :]
-            head = name.split(b"/", 1)[0]
-            if head in (
-                b"refs",
-                b"logs",
-                b"HEAD",
-                b"packed-refs",
-                b"index",
-                b"FETCH_HEAD",
-                b"shallow",
-                b"worktrees",
-            ) or is_in_progress(name):
+            if name.startswith(tuple(file + b"/" for file in STATE_FILES)):
+                return False  # a folder in the place of the file
+            if name in STATE_FILES or name.split(b"/", 1)[0] in (b"refs", b"logs", b"worktrees") or is_in_progress(name):
                 return True
     return False
 
@@ -389,9 +401,9 @@ def _undo_stash(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
 
 
 def _undo_bare_stash(outcome: _Outcome, base: GitValue, theirs: GitValue) -> None:
-    """``refs/stash`` whose log is gone is no list, but still a ref."""
+    """``refs/stash`` may come or go alone: without its log it is no list, but still a ref; without it git sees none of its log."""
     ours = outcome.value
-    if base.stash or ours.stash or base.refs.get(STASH) == theirs.refs.get(STASH) or ours.refs.get(STASH) != base.refs.get(STASH):
+    if base.refs.get(STASH) == theirs.refs.get(STASH) or ours.refs.get(STASH) != base.refs.get(STASH):
         return
     refs = dict(ours.refs)
     _set(refs, STASH, theirs.refs.get(STASH))
@@ -474,7 +486,8 @@ def _difference(member: bytes, now: GitValue, outcome: _Outcome, lay_back: bool,
         for path in sorted({*now.index, *target.index})
         if now.index.get(path, ()) != target.index.get(path, ())
     }
-    stash = target.stash if [e.oid for e in target.stash] != [e.oid for e in now.stash] else None
+    is_listed = bool(target.stash) and target.refs.get(STASH) != now.refs.get(STASH)
+    stash = target.stash if is_listed or [e.oid for e in target.stash] != [e.oid for e in now.stash] else None
     raw = (now.raw_index, target.raw_index) if now.raw_index != target.raw_index else None
     head = target.head if target.head != now.head else None
     reuc = (now.reuc, target.reuc) if now.reuc != target.reuc else None

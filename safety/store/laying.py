@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from safety.plumbing.index import IndexEntry, IndexFile, serialize_index
+from safety.plumbing.reading import read_regular
 from safety.plumbing.refs import NULL_HEX, view_on_disk
 from safety.store.anchors import send_back
 from safety.store.journal import Job, Outcome
@@ -147,7 +148,6 @@ def _log_files(git_dir: bytes) -> list[bytes]:
 
 def _read(path: bytes) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path, follow=True) or b""
     except FileNotFoundError:
         return b""

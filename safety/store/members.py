@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from safety.plumbing.refs import is_per_worktree
 from safety.store.snapshot import Snapshot
-from safety.types import Present
+from safety.types import Present, Unknown
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,18 @@ def is_repository(snapshot: Snapshot, place: MemberPlace) -> bool:
     """Whether the snapshot holds a git directory git would use (fixtures that only look like one are plain files)."""
     return (
         _is_head(snapshot, place.own + b"/HEAD")
-        and _exists(snapshot, place.common + b"/objects")
-        and _exists(snapshot, place.common + b"/refs")
+        and _kind(snapshot, place.common + b"/objects") == "dir"  # also where a link leads to one
+        and _kind(snapshot, place.common + b"/refs") == "dir"
     )
+
+
+def is_ruin(snapshot: Snapshot, place: MemberPlace) -> bool:
+    """Whether the snapshot holds what is left of a repository that lost a part: its objects are marked there, not copied."""
+    path = place.common + b"/objects"
+    state = snapshot.state(path)
+    if _kind(snapshot, path) == "dir":
+        return next(snapshot.git_files(path), None) is None and not is_repository(snapshot, place)
+    return state == Unknown("objects-missing")
 
 
 def _is_head(snapshot: Snapshot, path: bytes) -> bool:
@@ -80,5 +89,6 @@ def _is_head(snapshot: Snapshot, path: bytes) -> bool:
     return text.startswith((b"ref:", b"refs/")) or (len(text) in (40, 64) and not text.strip(b"0123456789abcdef"))
 
 
-def _exists(snapshot: Snapshot, path: bytes) -> bool:
-    return isinstance(snapshot.state(path), Present)
+def _kind(snapshot: Snapshot, path: bytes) -> str:
+    state = snapshot.state(path)
+    return state.kind if isinstance(state, Present) else ""

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from safety.plumbing.odb import ObjectStore
+from safety.plumbing.reading import read_regular
 from safety.plumbing.run import Git, GitError
 from safety.store.linked import PACK_PARTS, LinkedFile, copy_bytes, linked_files, load_json, save_json, save_linked
 from safety.store.packs import loose_files
@@ -384,8 +385,7 @@ def object_folders(objects_dir: str) -> list[str]:
 
 def _alternates(folder: str) -> Iterator[str]:
     try:
-        with open(f"{folder}/info/alternates", "rb") as file:
-            lines = file.read().split(b"\n")
+        lines = (read_regular(f"{folder}/info/alternates", follow=True) or b"").split(b"\n")
     except (FileNotFoundError, NotADirectoryError):
         return
     for line in lines:

@@ -12,10 +12,20 @@ from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
-from safety.plumbing.refs import NULL_HEX, STASH_LOG
+from safety.plumbing.refs import NULL_HEX, PACKED_REFS, STASH_LOG
 from safety.plumbing.repo import other_worktrees
 from safety.store.chunks import read_text
-from safety.store.gitstate import REMOTES, GitPlan, GitValue, Surroundings, plan_git, read_value, replace_repository, state_files
+from safety.store.gitstate import (
+    REMOTES,
+    STATE_FILES,
+    GitPlan,
+    GitValue,
+    Surroundings,
+    plan_git,
+    read_value,
+    replace_repository,
+    state_files,
+)
 from safety.store.journal import Job
 from safety.store.members import MemberPlace, absolute_path, captured_path, is_repository, member_place
 from safety.store.oplog import OpLog
@@ -23,12 +33,13 @@ from safety.store.place import Place
 from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree
-from safety.types import ABSENT, ObjectId, PathState, Present
+from safety.types import ABSENT, ObjectId, PathState, Present, Unknown
 
 GIT_FILES_NEVER_UNDONE = (b"FETCH_HEAD", b"COMMIT_EDITMSG", b"shallow", b"gitk.cache")
 PUSHED = b"update by push"  # what git writes into a remote-tracking ref's log
 LOG_LINES = 50
-MADE_BY_GIT = (b"info/refs", b"objects")
+READ_BY_GIT = (b"HEAD", b"config", b"index", b"logs", b"objects", b"packed-refs", b"refs")
+SPECIAL = Unknown("special-file")  # a FIFO, socket or device
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class Planner:
     def changes_anything(self, pieces: Sequence[Piece]) -> bool:
         """Whether there is anything in the pieces that undo would ever set back (a fetch or a gc changes only what it never does)."""
         members = self._members(pieces)
-        made = {member.common + b"/" + name for member in members for name in MADE_BY_GIT}
+        made = {path for member in members for path in self._made_by_git(member)}
         if any(path not in made for piece in pieces for path in self._file_paths(piece, members, None)):
             return True
         for piece in pieces:
@@ -88,7 +99,7 @@ class Planner:
         broken = [member for member in members if self._is_broken(member, pieces)]
         members = [member for member in members if member not in broken]
         files = FilePlanner(self.place.odb, self.now_id, self._merge())
-        own = {member.common + b"/" + name for member in (*members, *broken) for name in MADE_BY_GIT}
+        own = {path for member in (*members, *broken) for path in self._made_by_git(member)}
         chosen = [
             replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces
         ]
@@ -96,9 +107,12 @@ class Planner:
         git: list[tuple[MemberPlace, GitPlan]] = []
         kept = frozenset(step.path for step in plan.steps if step.verb == KEPT)
         held: set[bytes] = set()
-        git.extend((member, GitPlan(member.path, GitValue(False), GitValue(True), repair=True)) for member in broken)
+        git.extend(
+            (member, self._held_up(member) or GitPlan(member.path, GitValue(False), GitValue(True), repair=True))
+            for member in broken
+        )
         for member in members:
-            git_plan = self._plan_member(member, pieces, kept)
+            git_plan = self._held_up(member) or self._plan_member(member, pieces, kept)
             if not (git_plan.lay_back or git_plan.take_away):
                 git_plan = replace(
                     git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)), logs=self._logs(member, pieces)
@@ -156,12 +170,26 @@ class Planner:
             if not passing and (not any(state_files(member, path) for member in members) or self._is_plain(piece, members, path)):
                 yield path
 
+    def _made_by_git(self, member: MemberPlace) -> set[bytes]:
+        """Paths that come back with what git is told; not a file or a link in the place of the objects."""
+        objects = member.common + b"/objects"
+        state = self.now.state(objects)
+        is_folder = not isinstance(state, Present) or state.kind == "dir"
+        return {member.common + b"/info/refs", objects} if is_folder else {member.common + b"/info/refs"}
+
     def _is_plain(self, piece: Piece, members: Sequence[MemberPlace], path: bytes) -> bool:
         """Whether a file of git's state is set back as a file all the same: only its mode changed, or it holds no ref git could move."""
         before, after = (Snapshot(self.place.odb, tree).state(path) for tree in (piece.before, piece.after))
         if isinstance(before, Present) and isinstance(after, Present) and (before.kind, before.oid) == (after.kind, after.oid):
             return True
-        return any(path == member.common + b"/" + name for member in members for name in self._value(self.now_id, member).broken)
+        for member in members:
+            broken = {member.common + b"/" + name for name in self._value(self.now_id, member).broken}
+            single = {member.file(name) for name in STATE_FILES}
+            kinds = {state.kind if isinstance(state, Present) else "" for state in (before, after)}
+            odd = SPECIAL in (before, after) or "dir" in kinds or ("link" in kinds and len(kinds) > 1)
+            if path in broken or (path in single and odd):
+                return True
+        return False
 
     def _is_broken(self, member: MemberPlace, pieces: Sequence[Piece]) -> bool:
         """Whether the agent left a git directory that is there but no repository any more (HEAD or objects removed, say)."""
@@ -171,6 +199,16 @@ class Planner:
             and not is_repository(self.now, member)
             and isinstance(self.now.state(member.top), Present)
         )
+
+    def _held_up(self, member: MemberPlace) -> GitPlan | None:
+        """The plan that leaves all git state, where git would wait for ever at a FIFO in the place of one of its files."""
+        for path, state in self.now.not_covered():
+            name = next((path[len(top) + 1 :] for top in (member.own, member.common) if path.startswith(top + b"/")), b"")
+            if state == SPECIAL and name.split(b"/")[0] in READ_BY_GIT:
+                text = os.fsdecode(path)
+                note = f"git state stays: {text} is a pipe, socket or device; remove it, then: git safety undo"
+                return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
+        return None
 
     def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
         """Members whose git state some piece touched, outer ones first."""
@@ -248,6 +286,10 @@ class Planner:
     def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
         trees = [tree for piece in pieces for tree in (piece.before, piece.after)] + [self.now_id]
         values = {tree: self._value(tree, member) for tree in trees}
+        for tree in (tree for tree, value in values.items() if PACKED_REFS in value.broken):
+            # comes back as a file, if the user did not mend it; what else happened to refs is seen without it
+            whole = Snapshot(self.place.odb, pieces[0].before)
+            values[tree] = read_value(Snapshot(self.place.odb, tree), member, packed_refs=whole)
         if any(
             values[tree].exists and member_place(Snapshot(self.place.odb, tree), self.place.root, member.path) is None
             for tree in values

@@ -440,6 +440,14 @@ class ObjectStore:
         return fresh, folders
 
 
+def loose_times_ns(objects: bytes) -> Iterator[int]:
+    """When the loose objects of a repository's ``objects`` folder were written, in nanoseconds, in no order."""
+    for folder in os.listdir(objects):
+        if len(folder) == 2:
+            with os.scandir(os.path.join(objects, folder)) as found:
+                yield from (entry.stat(follow_symlinks=False).st_mtime_ns for entry in found)
+
+
 class SourceObjects:
     """The objects of a user's repository, read only, alternates included; ``objects`` is its objects directory.
 

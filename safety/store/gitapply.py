@@ -139,6 +139,8 @@ class GitHands:
         branch, root = plan.target.branch, self.place.absolute(member.path)
         commit = plan.target.refs.get(branch) if branch is not None else None
         common = absolute_path(self.place.root, member.common)
+        if any(update.ref == branch for other, plan in self.job.git if other.common == member.common for update in plan.updates):
+            return  # comes with the others
         if branch is None or commit is None or view_on_disk(common, common).resolve(branch) is not None:
             return
         try:

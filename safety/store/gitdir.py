@@ -101,6 +101,7 @@ class GitDirectories:
         self.new = GitFileCache(indexes=dict(old.indexes))
         self.result = GitCapture()
         self._marked: set[bytes] = set()
+        self._lost: dict[str, bool] = {}
         self._is_ruin = False
 
     def capture(self, member: Member) -> None:
@@ -185,6 +186,8 @@ class GitDirectories:
             if not keep_all and _is_passing(name):
                 continue
             if entry.is_symlink():
+                if is_git_directory and not keep_all and name == b"objects" and entry.is_dir():
+                    continue  # marked as the folder it leads to
                 files.append(name.decode("latin-1"))
                 self._link(child, entry.path)
                 continue
@@ -274,9 +277,24 @@ class GitDirectories:
         """Puts what is gone as absent. ``places`` are all git directories the snapshot before this one may hold."""
         for key in (*self._known(places), *self.old.directories):
             path = key.encode("latin-1")
-            if key not in self.new.files and key not in self.new.directories and path not in self._marked:
+            if key in self.new.files or key in self.new.directories or path in self._marked:
+                continue
+            if not self._is_out_of_reach(key):
                 self.editor.put(path, ABSENT, "git")
+            elif key in self.old.directories:
+                self.new.directories[key] = self.old.directories[key]
+            else:
+                self.new.files[key] = self.old.files[key]
         return self.result
+
+    def _is_out_of_reach(self, key: str) -> bool:
+        """Whether a path is in a git directory outside that is still there, but to which no `.git` leads now: it stays as last seen."""
+        while key.startswith("/") and key not in self._lost:
+            if key in self.old.directories and "HEAD" in self.old.directories[key][1]:
+                self._lost[key] = key not in self.new.directories and os.path.isdir(key.encode("latin-1"))
+                break
+            key = key.rpartition("/")[0]
+        return self._lost.get(key, False)
 
     def _known(self, places: list[bytes]) -> Iterator[str]:
         if self.old.files:

@@ -122,8 +122,8 @@ class Surroundings:
     ``elsewhere``: branches checked out in other work trees now; ``elsewhere_then``: when the agent's change was recorded.
     ``is_pushed(commit)``: whether this repository pushed it. ``is_ancestor(a, b)``: whether commit a is in the history of b.
     ``was_stashed_here(entry)``: whether a stash entry was made from this work tree's HEAD. ``paths_differ(a, b)``: the work tree
-    paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the file plan keeps. ``jj``: a jj
-    repository manages the refs.
+    paths that differ between two commits (None stands for no commit). ``kept_paths``: paths the file plan keeps. ``was_used()``:
+    whether the git directory has anything that the last piece did not leave there. ``jj``: a jj repository manages the refs.
     """
 
     elsewhere: frozenset[bytes]
@@ -134,6 +134,7 @@ class Surroundings:
     is_pushed: Callable[[bytes], bool]
     committed: Committed
     kept_paths: frozenset[bytes]
+    was_used: Callable[[], bool]
     jj: bool = False
 
 
@@ -209,7 +210,7 @@ def plan_git(member: bytes, now: GitValue, pieces: Sequence[tuple[GitValue, GitV
         elif base.exists and not theirs.exists:
             if not ours.exists:
                 continue
-            if not _same_state(ours, base):
+            if not _same_state(ours, base) or around.was_used():
                 outcome.kept.append("the repository the agent made has changes of yours; it stays")
                 outcome.stays = True
                 continue
@@ -219,11 +220,11 @@ def plan_git(member: bytes, now: GitValue, pieces: Sequence[tuple[GitValue, GitV
     return _difference(member, now, outcome, lay_back, take_away)
 
 
-def replace_repository(member: bytes, now: GitValue, before: GitValue, after: GitValue) -> GitPlan:
+def replace_repository(member: bytes, now: GitValue, before: GitValue, after: GitValue, *, was_used: bool) -> GitPlan:
     """The plan where the agent put a new repository in the old one's place: the old one back, unless the new one was used since."""
-    if not _same_state(now, after):
+    if was_used or not _same_state(now, after):
         kept = ("the agent put a new repository in the place of yours, and it was used since; the old one stays in the snapshot",)
-        return GitPlan(member, now, now, kept=kept)
+        return GitPlan(member, now, now, kept=kept, stays=True)
     return GitPlan(
         member, now, before, lay_back=True, take_away=True, notes=("the repository that the agent put in its place removed",)
     )
@@ -333,10 +334,11 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     ours = outcome.value
     on_top = ours.head == base.head and base.commit and ours.commit and ours.commit != base.commit
     if on_top and around.is_ancestor(base.commit or b"", ours.commit or b""):
-        outcome.kept.append(
-            f"you committed on top of {_short(base.commit)}; commits stay, files are set back;"
-            f" to take the commit back: git revert {_short(base.commit)}"
-        )
+        note = f"you committed on top of {_short(base.commit)}; commits stay, files are set back"
+        was_there = {theirs.commit, *theirs.refs.values()}
+        if base.commit not in was_there and not around.is_ancestor(base.commit or b"", theirs.commit or b""):
+            note += f"; to take the commit back: git revert {_short(base.commit)}"
+        outcome.kept.append(note)
         return False, frozenset({base.branch} if base.branch is not None else ())
     if dict(ours.progress) != dict(base.progress) and dict(base.progress) != dict(theirs.progress):
         outcome.kept.append("the merge or rebase in progress has moved on since; it stays")

@@ -51,7 +51,9 @@ class Layer:
                 file.write(snapshot.read(path))
             os.chmod(goal, state.mode)
         for root in _git_directories(beside):
-            self._objects_back(root)
+            self._objects_back(root, root)
+        if member.top != member.common:
+            self._objects_back(beside, absolute_path(self.place.root, member.common))
         self._indexes_back(member, beside, snapshot)
         for goal, mode in reversed(modes):
             os.chmod(goal, mode)
@@ -64,13 +66,14 @@ class Layer:
         common = absolute_path(self.place.root, member.common)
         snapshot = Snapshot(self.place.odb, self.job.theirs)
         for root in _git_directories(common):
-            self._objects_back(root)
+            self._objects_back(root, root)
         self._indexes_back(member, common, snapshot)
         self.outcome.notes.append(f"{os.fsdecode(member.common)} repaired")
 
-    def _objects_back(self, git_dir: bytes) -> None:
+    def _objects_back(self, git_dir: bytes, common: bytes) -> None:
+        """What the files of a git directory name, into the common directory's objects."""
         for name in (b"objects/info", b"objects/pack", b"refs"):
-            os.makedirs(git_dir + b"/" + name, exist_ok=True)
+            os.makedirs(common + b"/" + name, exist_ok=True)
         seen = view_on_disk(git_dir, git_dir)
         ids = {*seen.refs.values(), *(entry.oid for entry in seen.stash)}
         for name in _log_files(git_dir):
@@ -81,9 +84,10 @@ class Layer:
             ids.add(seen.head)
         known = {oid for oid in ids if len(oid) == 40 and oid != NULL_HEX and self._known(oid)}
         if known:
-            send_back(
-                self.place.git, self.place.odb, self.place.store_dir, git_dir, known, laid_beside=Path(os.fsdecode(git_dir))
-            )
+            self._send(common, known)
+
+    def _send(self, git_dir: bytes, ids: set[bytes]) -> None:
+        send_back(self.place.git, self.place.odb, self.place.store_dir, git_dir, ids, laid_beside=Path(os.fsdecode(git_dir)))
 
     def _known(self, oid: bytes) -> bool:
         try:
@@ -96,9 +100,9 @@ class Layer:
         for path in snapshot.members():
             image = snapshot.index(path)
             found = member_place(snapshot, self.place.root, path)
-            own = None if found is None else found.own
-            if image is None or own is None or not (own == member.top or own.startswith(member.top + b"/")):
+            if image is None or found is None or not (found.own + b"/").startswith(member.top + b"/"):
                 continue
+            own = found.own
             goal = beside + own[len(member.top) :]
             if not os.path.isdir(goal):
                 continue
@@ -109,9 +113,9 @@ class Layer:
                 data = serialize_index(IndexFile(image.version, entries, image.reuc))
                 blobs = {e.oid.hex().encode() for e in entries if e.mode != 0o160000 and self._known(e.oid.hex().encode())}
                 if blobs:
-                    send_back(
-                        self.place.git, self.place.odb, self.place.store_dir, goal, blobs, laid_beside=Path(os.fsdecode(goal))
-                    )
+                    is_inside = found.common == member.top or found.common.startswith(member.top + b"/")
+                    common = beside + found.common[len(member.top) :]
+                    self._send(common if is_inside else absolute_path(self.place.root, found.common), blobs)
             if not os.path.lexists(goal + b"/index"):
                 with open(goal + b"/index", "xb") as file:
                     file.write(data)

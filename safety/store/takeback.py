@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
-from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore
+from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore, loose_times_ns
 from safety.plumbing.refs import NULL_HEX, PACKED_REFS, STASH_LOG
-from safety.plumbing.repo import other_worktrees
+from safety.plumbing.repo import ConfigBroken, other_worktrees, parse_config
 from safety.store.chunks import read_text
 from safety.store.gitstate import (
     REMOTES,
@@ -97,9 +97,11 @@ class Planner:
         """``pieces`` oldest first; with ``only`` just the paths at or below those, and no git state."""
         members = self._members(pieces) if with_git and only is None else []
         broken = [member for member in members if self._is_broken(member, pieces)]
-        members = [member for member in members if member not in broken]
+        unbroken = [member for member in members if self._was_ruin(member, pieces)]
+        members = [member for member in members if member not in broken and member not in unbroken]
         files = FilePlanner(self.place.odb, self.now_id, self._merge())
-        own = {path for member in (*members, *broken) for path in self._made_by_git(member)}
+        own = {path for member in (*members, *broken, *unbroken) for path in self._made_by_git(member)}
+        own |= {member.own + b"/index" for member in unbroken}
         chosen = [
             replace(piece, paths=tuple(p for p in self._file_paths(piece, members, only) if p not in own)) for piece in pieces
         ]
@@ -113,7 +115,10 @@ class Planner:
         )
         for member in members:
             git_plan = self._held_up(member) or self._plan_member(member, pieces, kept)
-            if not (git_plan.lay_back or git_plan.take_away):
+            if git_plan.lay_back and self._is_foreign_format(Snapshot(self.place.odb, pieces[0].before), member):
+                note = "the objects of a sha256 repository are in no snapshot; what was pushed comes back with: git fetch"
+                git_plan = replace(git_plan, kept=(*git_plan.kept, note))
+            if not (git_plan.lay_back or git_plan.take_away or git_plan.stays):
                 git_plan = replace(
                     git_plan, kept=(*git_plan.kept, *self._worktree_notes(member, pieces)), logs=self._logs(member, pieces)
                 )
@@ -161,7 +166,15 @@ class Planner:
     # -- which
 
     def _file_paths(self, piece: Piece, members: Sequence[MemberPlace], only: Sequence[bytes] | None) -> Iterable[bytes]:
+        unseen = tuple(
+            place + b"/"
+            for member in members
+            for place in (member.own, member.common)
+            if not self._is_seen(piece, member)
+        )
         for path in piece.paths:
+            if unseen and (path + b"/").startswith(unseen):
+                continue
             if only is not None:
                 if any(path == chosen or path.startswith(chosen + b"/") or not chosen for chosen in only):
                     yield path
@@ -169,6 +182,18 @@ class Planner:
             passing = path.rpartition(b"/")[2] in GIT_FILES_NEVER_UNDONE and b".git/" in path
             if not passing and (not any(state_files(member, path) for member in members) or self._is_plain(piece, members, path)):
                 yield path
+
+    def _is_seen(self, piece: Piece, member: MemberPlace) -> bool:
+        """Whether both snapshots of a piece tell of the git directory.
+
+        One that lies outside is only seen while a `.git` leads to it: where the piece brought or took that `.git`, the directory
+        was there before and stays, unless it is known to have gone.
+        """
+        if not member.top.startswith(b"/"):
+            return True
+        before, after = Snapshot(self.place.odb, piece.before), Snapshot(self.place.odb, piece.after)
+        places = [member_place(snapshot, self.place.root, member.path) for snapshot in (before, after)]
+        return places[0] == places[1] or (places[0] == member and after.state(member.top) == ABSENT)
 
     def _made_by_git(self, member: MemberPlace) -> set[bytes]:
         """Paths that come back with what git is told; not a file or a link in the place of the objects."""
@@ -183,6 +208,12 @@ class Planner:
         if isinstance(before, Present) and isinstance(after, Present) and (before.kind, before.oid) == (after.kind, after.oid):
             return True
         for member in members:
+            if self._is_foreign_format(self.now, member):
+                continue
+            name = path.removeprefix(member.common + b"/")
+            if name.startswith(b"worktrees/") and name.endswith((b"/gitdir", b"/locked")):
+                head = path.rpartition(b"/")[0] + b"/HEAD"  # else the whole directory came or went
+                return all(isinstance(Snapshot(self.place.odb, tree).state(head), Present) for tree in (piece.before, piece.after))
             broken = {member.common + b"/" + name for name in self._value(self.now_id, member).broken}
             single = {member.file(name) for name in STATE_FILES}
             kinds = {state.kind if isinstance(state, Present) else "" for state in (before, after)}
@@ -200,6 +231,11 @@ class Planner:
             and isinstance(self.now.state(member.top), Present)
         )
 
+    def _was_ruin(self, member: MemberPlace, pieces: Sequence[Piece]) -> bool:
+        """Whether taking back leads to a git directory that lacked a part: then each file is decided for itself, the rest stays."""
+        before = Snapshot(self.place.odb, pieces[0].before)
+        return not is_repository(before, member) and isinstance(before.state(member.top), Present)
+
     def _held_up(self, member: MemberPlace) -> GitPlan | None:
         """The plan that leaves all git state, where git would wait for ever at a FIFO in the place of one of its files."""
         for path, state in self.now.not_covered():
@@ -208,7 +244,18 @@ class Planner:
                 text = os.fsdecode(path)
                 note = f"git state stays: {text} is a pipe, socket or device; remove it, then: git safety undo"
                 return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
+        if is_repository(self.now, member) and self._is_foreign_format(self.now, member):
+            note = "git state stays: no snapshot holds the objects of a sha256 repository"
+            return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
         return None
+
+    def _is_foreign_format(self, snapshot: Snapshot, member: MemberPlace) -> bool:
+        """Whether it is a sha256 repository."""
+        try:
+            config = parse_config(self._read(snapshot, member.file(b"config")))
+        except ConfigBroken:
+            return False
+        return config.get("extensions.objectformat", b"sha1").lower() != b"sha1"
 
     def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
         """Members whose git state some piece touched, outer ones first."""
@@ -228,7 +275,12 @@ class Planner:
                     place = member_place(snapshot, self.place.root, name)
                     if place is not None and is_repository(snapshot, place):
                         found.setdefault(name, place)
-        return [found[name] for name in sorted(found)]
+        # two folders may lead to one directory, one after the other (`git worktree move`) or both
+        first = Snapshot(self.place.odb, pieces[0].before if pieces else None)
+        by_own: dict[bytes, MemberPlace] = {}
+        for place in sorted(found.values(), key=lambda place: (member_place(first, self.place.root, place.path) != place, place.path)):
+            by_own.setdefault(place.own, place)
+        return sorted(by_own.values(), key=lambda place: place.path)
 
     def _logs(self, member: MemberPlace, pieces: Sequence[Piece]) -> dict[bytes, tuple[bytes, bytes]]:
         """Reflogs are append-only: one that the agent cut or deleted gets its lines back, under what was appended since."""
@@ -239,7 +291,7 @@ class Planner:
                 continue
             now = lines = left = self._read(self.now, path)
             for piece in reversed(pieces):
-                if path in piece.paths:
+                if path in piece.paths and self._is_seen(piece, member):
                     before, after = (self._read(Snapshot(self.place.odb, tree), path) for tree in (piece.before, piece.after))
                     if not after.startswith(before) and lines.startswith(after):
                         lines, left = before + lines[len(after) :], after
@@ -280,24 +332,36 @@ class Planner:
         if key not in self._values:
             snapshot = Snapshot(self.place.odb, tree)
             exists = is_repository(snapshot, member)
-            self._values[key] = read_value(snapshot, member) if exists else GitValue(False)
+            self._values[key] = read_value(snapshot, self._as_it_was(snapshot, member)) if exists else GitValue(False)
         return self._values[key]
 
+    def _as_it_was(self, snapshot: Snapshot, member: MemberPlace) -> MemberPlace:
+        """The member, or the one that had its git directory in a snapshot: a work tree may be moved."""
+        paths = snapshot.members()
+        if member.path in paths:
+            return member
+        places = (member_place(snapshot, self.place.root, path) for path in paths)
+        return next((place for place in places if place is not None and place.own == member.own), member)
+
+    def _has_work_tree(self, snapshot: Snapshot, member: MemberPlace) -> bool:
+        return member_place(snapshot, self.place.root, self._as_it_was(snapshot, member).path) is not None
+
     def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
+        pieces = [piece for piece in pieces if self._is_seen(piece, member)]
+        if not pieces:
+            return GitPlan(member.path, GitValue(True), GitValue(True))
         trees = [tree for piece in pieces for tree in (piece.before, piece.after)] + [self.now_id]
         values = {tree: self._value(tree, member) for tree in trees}
         for tree in (tree for tree, value in values.items() if PACKED_REFS in value.broken):
             # comes back as a file, if the user did not mend it; what else happened to refs is seen without it
             whole = Snapshot(self.place.odb, pieces[0].before)
             values[tree] = read_value(Snapshot(self.place.odb, tree), member, packed_refs=whole)
-        if any(
-            values[tree].exists and member_place(Snapshot(self.place.odb, tree), self.place.root, member.path) is None
-            for tree in values
-        ):
+        if any(value.exists and not self._has_work_tree(Snapshot(self.place.odb, tree), member) for tree, value in values.items()):
             # the work tree was removed but not its git directory (a submodule): its index was not looked at then
             values = {tree: replace(value, index={}, raw_index=None) for tree, value in values.items()}
         if len(pieces) >= 1 and self._was_replaced(member, pieces[0].before, pieces[-1].after):
-            return replace_repository(member.path, values[self.now_id], values[pieces[0].before], values[pieces[-1].after])
+            now, old, new = (values[tree] for tree in (self.now_id, pieces[0].before, pieces[-1].after))
+            return replace_repository(member.path, now, old, new, was_used=self._was_used(member, pieces[-1]))
         sides = [(values[piece.before], values[piece.after]) for piece in pieces]
         return plan_git(
             member.path, values[self.now_id], [side for side in sides if side[0] != side[1]], self._around(member, kept, pieces)
@@ -307,7 +371,23 @@ class Planner:
         """Whether the agent put another repository in the place of the old one (``rm -rf .git; git init``), by HEAD's logs."""
         old, new = (self._read(Snapshot(self.place.odb, tree), member.own + b"/logs/HEAD") for tree in (before, after))
         first = new.partition(b"\n")[0]
-        return bool(old) and first.startswith(NULL_HEX) and first not in old
+        if not old or not first.startswith(NULL_HEX) or first in old:
+            return False
+        # logs that were cut begin anew as well
+        was, is_now = self._value(before, member).commit, self._value(after, member).commit
+        return not (was and is_now and (self._is_ancestor(was, is_now) or self._is_ancestor(is_now, was)))
+
+    def _was_used(self, member: MemberPlace, last: Piece) -> bool:
+        """Whether a git directory has anything, an object that nothing names too, which it had not at the end of a piece."""
+        top = member.top + b"/"
+        seen = changes(self.place.odb, last.after, self.now_id, ("git",))
+        if any(path.startswith(top) and path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE for path in seen):
+            return True
+        record = OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0).find(last.operation)
+        objects = absolute_path(self.place.root, member.common) + b"/objects"
+        if record is None or not objects.startswith(absolute_path(self.place.root, top)):
+            return False
+        return any(made_ns > record.time_ms * 1_000_000 for made_ns in loose_times_ns(objects))
 
     def _around(self, member: MemberPlace, kept: frozenset[bytes], pieces: Sequence[Piece]) -> Surroundings:
         common = absolute_path(self.place.root, member.common)
@@ -330,6 +410,7 @@ class Planner:
                 self.place.odb, commit_tree(self.place.odb, self._value(self.now_id, member).commit), path
             ),
             kept_paths=kept,
+            was_used=lambda: self._was_used(member, pieces[-1]),
             jj=os.path.isdir(root + b"/.jj"),
         )
 

@@ -288,10 +288,12 @@ class GitDirectories:
         return self.result
 
     def _is_out_of_reach(self, key: str) -> bool:
-        """Whether a path is in a git directory outside that is still there, but to which no `.git` leads now: it stays as last seen."""
-        while key.startswith("/") and key not in self._lost:
+        """Whether a path is in a git directory elsewhere that is still there, but to which no `.git` leads now: it stays as seen."""
+        if ".git" in key.split("/") and not key.startswith("/"):
+            return False
+        while key and key not in self._lost:
             if key in self.old.directories and "HEAD" in self.old.directories[key][1]:
-                self._lost[key] = key not in self.new.directories and os.path.isdir(key.encode("latin-1"))
+                self._lost[key] = key not in self.new.directories and os.path.isdir(absolute_path(self.root, key.encode("latin-1")))
                 break
             key = key.rpartition("/")[0]
         return self._lost.get(key, False)

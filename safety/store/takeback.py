@@ -141,7 +141,10 @@ class Planner:
             plan = replace(
                 plan,
                 steps=tuple(
-                    s for s in plan.steps if not s.path.startswith(tuple(place + b"/" for place in laid)) and s.path not in laid
+                    s
+                    for s in plan.steps
+                    if not (s.path + b"/").startswith(tuple(place + b"/" for place in laid))
+                    and not (s.path.startswith(b"/") and any(place.startswith(s.path + b"/") for place in laid))
                 ),
             )
         return Whole(
@@ -186,10 +189,10 @@ class Planner:
     def _is_seen(self, piece: Piece, member: MemberPlace) -> bool:
         """Whether both snapshots of a piece tell of the git directory.
 
-        One that lies outside is only seen while a `.git` leads to it: where the piece brought or took that `.git`, the directory
-        was there before and stays, unless it is known to have gone.
+        One that lies in no `.git` of the workspace is only seen while a `.git` leads to it: where the piece brought or took that
+        `.git`, the directory was there before and stays, unless it is known to have gone.
         """
-        if not member.top.startswith(b"/"):
+        if not member.top.startswith(b"/") and b".git" in member.top.split(b"/"):
             return True
         before, after = Snapshot(self.place.odb, piece.before), Snapshot(self.place.odb, piece.after)
         places = [member_place(snapshot, self.place.root, member.path) for snapshot in (before, after)]

@@ -84,6 +84,32 @@ def test_link_that_the_agent_removed(linked: RepoBuilder, main: Path, act: str) 
     assert (tree_picture(repo.root), tree_picture(main)) == (after, shared)
 
 
+@pytest.mark.parametrize("place", ["inside", "../outside"])
+def test_link_to_a_git_directory_that_the_agent_removed(repo: RepoBuilder, place: str) -> None:
+    """The link comes and goes, what it leads to stays, wherever it lies. Rule: redo takes away what undo brought."""
+    repo.sh(f"mv .git {place}; ln -s {place} .git")
+    before = tree_picture(repo.root), tree_picture(repo.root / place)
+    repo.agent_runs("rm .git; echo agent >a.txt")
+    after = tree_picture(repo.root), tree_picture(repo.root / place)
+
+    repo.undo()
+    assert (tree_picture(repo.root), tree_picture(repo.root / place)) == before
+    repo.must("redo")
+    assert (tree_picture(repo.root), tree_picture(repo.root / place)) == after
+
+
+def test_separate_git_directory_that_the_agent_removed(folder: RepoBuilder) -> None:
+    """It is laid back where it lay, and nothing above it is spoken of."""
+    repo = folder
+    repo.sh("git init -q --separate-git-dir=../sep; echo a >a; git add a; git commit -qm one")
+    head = repo.head()
+    repo.agent_runs("rm -rf ../sep; echo b >a")
+
+    repo.undo()
+
+    assert (repo.head(), repo.status()) == (head, "")
+
+
 def test_removed_work_tree_gets_its_objects_where_git_reads_them(linked: RepoBuilder, main: Path) -> None:
     """A linked work tree that was removed and pruned, its commit with it. Rule: objects belong to the common directory."""
     repo = linked

@@ -154,7 +154,7 @@ class Planner:
     def _keep_used_repositories(self, plan: Plan, git: Sequence[tuple[MemberPlace, GitPlan]]) -> Plan:
         """A repository of the agent's that stays, because the user works in it, stays whole."""
         tops = tuple(member.top + b"/" for member, item in git if item.stays)
-        below = tuple(member.path + b"/" for member, item in git if item.stays and member.path)
+        below = tuple(member.path + b"/" if member.path else b".git/" for member, item in git if item.stays)
         if not tops:
             return plan
         steps = []
@@ -350,9 +350,12 @@ class Planner:
         return member_place(snapshot, self.place.root, self._as_it_was(snapshot, member).path) is not None
 
     def _plan_member(self, member: MemberPlace, pieces: Sequence[Piece], kept: frozenset[bytes]) -> GitPlan:
+        last = pieces[-1]
         pieces = [piece for piece in pieces if self._is_seen(piece, member)]
         if not pieces:
-            return GitPlan(member.path, GitValue(True), GitValue(True))
+            is_used = member.own != member.common and any(self._since(member.own, last))
+            notes = ("the work tree the agent made has changes of yours; it stays",) if is_used else ()
+            return GitPlan(member.path, GitValue(True), GitValue(True), kept=notes, stays=is_used)
         trees = [tree for piece in pieces for tree in (piece.before, piece.after)] + [self.now_id]
         values = {tree: self._value(tree, member) for tree in trees}
         for tree in (tree for tree, value in values.items() if PACKED_REFS in value.broken):
@@ -382,15 +385,19 @@ class Planner:
 
     def _was_used(self, member: MemberPlace, last: Piece) -> bool:
         """Whether a git directory has anything, an object that nothing names too, which it had not at the end of a piece."""
-        top = member.top + b"/"
-        seen = changes(self.place.odb, last.after, self.now_id, ("git",))
-        if any(path.startswith(top) and path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE for path in seen):
+        if any(self._since(member.top, last)):
             return True
         record = OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0).find(last.operation)
         objects = absolute_path(self.place.root, member.common) + b"/objects"
-        if record is None or not objects.startswith(absolute_path(self.place.root, top)):
+        if record is None or not objects.startswith(absolute_path(self.place.root, member.top) + b"/"):
             return False
         return any(made_ns > record.time_ms * 1_000_000 for made_ns in loose_times_ns(objects))
+
+    def _since(self, top: bytes, last: Piece) -> Iterable[bytes]:
+        """Paths in a git directory that have changed since a piece."""
+        for path in changes(self.place.odb, last.after, self.now_id, ("git",)):
+            if path.startswith(top + b"/") and path.rpartition(b"/")[2] not in GIT_FILES_NEVER_UNDONE:
+                yield path
 
     def _around(self, member: MemberPlace, kept: frozenset[bytes], pieces: Sequence[Piece]) -> Surroundings:
         common = absolute_path(self.place.root, member.common)

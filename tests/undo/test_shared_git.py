@@ -84,6 +84,22 @@ def test_link_that_the_agent_removed(linked: RepoBuilder, main: Path, act: str) 
     assert (tree_picture(repo.root), tree_picture(main)) == (after, shared)
 
 
+@pytest.mark.parametrize("is_used", [False, True])
+def test_linked_work_tree_that_the_agent_made(folder: RepoBuilder, main: Path, is_used: bool) -> None:
+    """Its folder goes, unless the user worked in it; what it shares with the repository outside stays. Rule: see above."""
+    repo = folder
+    repo.write("w", "w")
+    repo.agent_runs(f"git -C {main} worktree add -q --detach {repo.root}/lib")
+    if is_used:
+        with repo.user():
+            repo.sh("cd lib; echo user >u; git add u; git commit -qm u")
+
+    done = repo.run("undo", "--json")
+
+    assert done.code == (3 if is_used else 0)
+    assert (repo.exists("lib/.git"), repo.exists("lib/a")) == (is_used, is_used)
+
+
 @pytest.mark.parametrize("place", ["inside", "../outside"])
 def test_link_to_a_git_directory_that_the_agent_removed(repo: RepoBuilder, place: str) -> None:
     """The link comes and goes, what it leads to stays, wherever it lies. Rule: redo takes away what undo brought."""

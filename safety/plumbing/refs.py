@@ -156,8 +156,7 @@ def view(files: Callable[[bytes], bytes | None], names: Iterable[bytes]) -> GitV
     refs, peeled = parse_packed_refs(packed or b"")
     symrefs: dict[bytes, bytes] = {}
     in_progress: dict[bytes, bytes] = {}
-    is_packed = packed is not None and _PACKED.fullmatch(packed) is not None
-    broken: set[bytes] = set() if is_packed or (packed is None and PACKED_REFS not in names) else {PACKED_REFS}
+    broken = set() if is_packed_refs(packed, PACKED_REFS in names) else {PACKED_REFS}
     for name in names:
         loose = name.startswith(b"refs/") and not name.endswith(b".lock")
         if not loose and not is_in_progress(name):
@@ -192,6 +191,17 @@ def view(files: Callable[[bytes], bytes | None], names: Iterable[bytes]) -> GitV
 def view_on_disk(git_dir: bytes, common_dir: bytes) -> GitView:
     """The view of a git directory as it is on disk now. ``common_dir`` is the same one unless the work tree is linked."""
     return view(lambda name: _read_file(_place(git_dir, common_dir, name)), names_on_disk(git_dir, common_dir))
+
+
+def is_packed_refs(content: bytes | None, is_there: bool) -> bool:
+    """Whether git would read this as ``packed-refs``: nothing, or a file of such lines (``content`` None where it is no file)."""
+    return not is_there if content is None else _PACKED.fullmatch(content) is not None
+
+
+def packed_refs_on_disk(common_dir: bytes) -> bool:
+    """Whether git would read the ``packed-refs`` that is on disk now."""
+    place = os.path.join(common_dir, PACKED_REFS)
+    return is_packed_refs(_read_file(place), os.path.lexists(place))
 
 
 def commit_on_disk(git_dir: bytes, common_dir: bytes) -> bytes | None:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from safety.faults import SafetyError
-from safety.plumbing.refs import PACKED_REFS, RefLocked, RefTransaction, view_on_disk
+from safety.plumbing.refs import RefLocked, RefTransaction, packed_refs_on_disk
 from safety.plumbing.repo import open_repository
 from safety.store.exchange import Exchanger, Moved
 from safety.store.files import Tree, state_of
@@ -117,7 +117,7 @@ class _Runner:
         return (
             repository is not None
             and repository.problem not in ("bad-config", "unreadable", "git-dir-missing")
-            and PACKED_REFS not in view_on_disk(repository.git_dir, repository.common_dir).broken
+            and packed_refs_on_disk(repository.common_dir)
         )
 
     def _prepare(self, members: Sequence[tuple[MemberPlace, GitPlan]], stack: contextlib.ExitStack) -> list[RefTransaction]:

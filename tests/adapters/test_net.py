@@ -127,13 +127,15 @@ def test_a_turn_is_told_and_taken_back_as_one(repo: RepoBuilder, net: Net, tools
 
 
 def test_a_part_of_a_turn_is_taken_back(repo: RepoBuilder, net: Net, tools: Tools) -> None:
-    """``paths`` are meant from the net's folder, a folder stands for what is in it, and an absolute path is one too."""
+    """``paths`` are meant from the net's folder, a folder stands for what is in it, an absolute path is one too, and a text one path."""
     shell = net.protect(tools.shell)
     with net.turn() as turn:
         shell("echo x > src/app.py; echo x > src/lib/util.py; echo x > a.txt; echo x > b.txt")
     assert turn.undo(paths=["src"]).restored == ("src/app.py", "src/lib/util.py")
     assert turn.undo(paths=[repo.path("b.txt")]).restored == ("b.txt",)
     assert repo.read("a.txt") == "x\n"
+    shell("echo y > b.txt; echo y > src/app.py")
+    assert net.undo(paths="b.txt").restored == ("b.txt",) and net.undo(paths=Path("src")).restored == ("src/app.py",)
     assert turn.undo(paths=[]).nothing == "no paths were named"
     with pytest.raises(SafetyError, match="no file of that name"):
         turn.undo(paths=["a\0b"])
@@ -404,6 +406,8 @@ def test_paths_of_unusual_tools(repo: RepoBuilder, net: Net) -> None:
     net.protect(render, paths=["target", "copies"])(None, [])
     net.protect(render, paths=lambda target, copies, deep: None if deep else [Path(target).with_suffix(".html")])("out.txt", [])
     net.protect(render, paths=lambda target, copies, deep: None if deep else [target])("out.txt", [], deep=True)
+    net.protect(render, paths=lambda target, copies, deep: target)("out.txt", [])
+    net.protect(render, paths=lambda target, copies, deep: Path(target))("out.txt", [])
     root = os.fsencode(repo.root)
     assert [call.paths for call in calls] == [
         (root + b"/out.txt",),
@@ -411,7 +415,24 @@ def test_paths_of_unusual_tools(repo: RepoBuilder, net: Net) -> None:
         None,
         (root + b"/out.html",),
         None,
+        (root + b"/out.txt",),
+        (root + b"/out.txt",),
     ]
+
+
+def test_a_function_that_cannot_tell_the_paths(repo: RepoBuilder, tools: Tools) -> None:
+    """The tool runs as one that may change anything, and the user is told; strict, it does not run and the model reads why."""
+    for strict in (False, True):
+        with Net(repo.root, environ=repo.env, strict=strict) as net:
+            calls = seen_by(net)
+            shell = net.protect(tools.shell, paths=lambda command: [command.missing])
+            with net.turn() as turn:
+                said = shell("echo x > new.txt; echo ran")
+        if strict:
+            assert said.startswith("not run: the paths of shell") and not calls and len(tools.ran) == 1
+        else:
+            assert said == "ran" and calls[0].paths is None and turn.undo().removed == ("new.txt",)
+            assert "the paths of shell could not be told" in "".join(turn.notices)
 
 
 def test_a_path_from_the_process_folder_counts_too(

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from safety.adapters.calls import absolute_paths, declared_paths, read_paths
 from safety.adapters.embed.asking import OnAsk, asker, loop_of_the_call
 from safety.adapters.embed.turn import Turn
-from safety.adapters.embed.wrapping import OnDenied, Paths, Runs, RunsLater, Tool, protected
+from safety.adapters.embed.wrapping import OnDenied, Paths, Runs, RunsLater, SomePaths, Tool, protected, texts_of
 from safety.faults import SafetyError
 from safety.hooks import priorities
 from safety.hooks.events import DECISION_EVENTS, HookType
 from safety.hooks.registry import HookRegistry
 from safety.runtime.open import new_id, open_session
-from safety.session import RUN_PREFIX, Call, Session, TurnStart, beside, having, spoken
+from safety.session import RUN_PREFIX, Call, Denied, Session, TurnStart, beside, having, spoken
 from safety.store.turns import own_process
 from safety.types import Decision
 
@@ -170,7 +170,7 @@ class Net:
             raise
         await beside(lambda: self._leave(turn))
 
-    def undo(self, handle: str = "", *, dry_run: bool = False, paths: Iterable[str | os.PathLike[str]] | None = None) -> Undone:
+    def undo(self, handle: str = "", *, dry_run: bool = False, paths: SomePaths | None = None) -> Undone:
         """Takes back a turn (``t14``) or a call (``t14.2``); without a handle the newest turn of this conversation that changed
         something. With ``paths`` only those and what lies below them. Raises SafetyError; then nothing was changed.
         """
@@ -316,6 +316,13 @@ class Net:
         with having(loop_of_the_call, get_running_loop()):
             return await self._session.aaround(call, run)
 
+    def unsure(self, why: str) -> None:
+        """What a call changes cannot be told, so it counts as one that may change anything. Raises Denied where the net is strict."""
+        if self.strict:
+            raise Denied(f"not run: {why}")
+        with self._lock:
+            self._notices.append(f"git-safety: {why}; the call is covered as one that may change anything")
+
     def close(self) -> None:
         """Ends a turn that is open; the last to be done with a net. Never raises."""
 
@@ -441,8 +448,8 @@ class Net:
                 self._notices.append(f"git-safety: not protected: {text}")
             return failed
 
-    def _absolute(self, paths: Iterable[str | os.PathLike[str]] | None) -> tuple[bytes, ...]:
-        texts = [] if paths is None else [os.fsdecode(path) for path in paths]
+    def _absolute(self, paths: SomePaths | None) -> tuple[bytes, ...]:
+        texts = [] if paths is None else texts_of(paths)
         found = absolute_paths(texts, os.fsencode(self.path), self.session.environ.get("HOME", ""))
         if found is None:
             raise BadPath(f"there can be no file of that name: {', '.join(map(repr, texts))}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from safety.faults import SafetyError
@@ -12,6 +10,7 @@ from safety.store.oplog import UnknownHandle
 if TYPE_CHECKING:
     from safety.adapters.embed.net import Net
     from safety.adapters.embed.results import Change, Undone
+    from safety.adapters.embed.wrapping import SomePaths
 
 
 class NotRecorded(SafetyError):
@@ -68,7 +67,7 @@ class Turn:
         """Ends the turn, or gives the text that goes back to the agent instead; the turn then goes on. None: it is over."""
         return self._net.end_of(self)
 
-    def undo(self, *, dry_run: bool = False, paths: Iterable[str | os.PathLike[str]] | None = None) -> Undone:
+    def undo(self, *, dry_run: bool = False, paths: SomePaths | None = None) -> Undone:
         """Takes back what the turn changed, or a part of it; with ``dry_run`` only says what that would be. As `Net.undo`."""
         from safety.adapters.embed.results import Undone
 

@@ -11,14 +11,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from safety.session import Denied
+from safety.hooks.caller import attempt
+from safety.session import Denied, spoken
 
 if TYPE_CHECKING:
     from safety.adapters.embed.net import Net
 
 Tool: TypeAlias = Callable[..., Any]
 #: Which paths a tool changes: parameters by name, or a function of the tool's arguments; None from it: it may change anything.
-Paths: TypeAlias = "str | Iterable[str] | Callable[..., Iterable[str | os.PathLike[str]] | None]"
+Paths: TypeAlias = "str | Iterable[str] | Callable[..., SomePaths | None]"
+#: One path, or several.
+SomePaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 #: What becomes of a refusal: the tool's result, or an exception.
 OnDenied: TypeAlias = Literal["text", "raise"]
 
@@ -49,7 +52,7 @@ def protected(net: Net, tool: Tool, *, reads: bool = False, paths: Paths | None 
             return await (tool(*args, **kwargs) if now is bound else tool(*now.args, **now.kwargs))
 
         try:
-            return await net.acall(shape.name, given, run, _declared(bound, reads, paths))
+            return await net.acall(shape.name, given, run, _declared(net, shape, bound, reads, paths))
         except Denied as fault:
             return refused(fault)
 
@@ -62,7 +65,7 @@ def protected(net: Net, tool: Tool, *, reads: bool = False, paths: Paths | None 
             return shape.finished(tool(*args, **kwargs) if now is bound else tool(*now.args, **now.kwargs))
 
         try:
-            return net.call(shape.name, given, run, _declared(bound, reads, paths))
+            return net.call(shape.name, given, run, _declared(net, shape, bound, reads, paths))
         except Denied as fault:
             return refused(fault)
 
@@ -74,18 +77,27 @@ def _is_async(tool: Tool) -> bool:
     return inspect.iscoroutinefunction(own) or inspect.iscoroutinefunction(getattr(own, "__call__", None))  # noqa: B004
 
 
-def _declared(bound: inspect.BoundArguments, reads: bool, paths: Paths | None) -> list[str] | bool | None:
+def texts_of(paths: SomePaths) -> list[str]:
+    """The paths as texts; a text or a path object is one path, not the letters of one. Raises TypeError for what is none."""
+    return [os.fsdecode(one) for one in ([paths] if isinstance(paths, str | bytes | os.PathLike) else paths)]
+
+
+def _declared(net: Net, shape: Shape, bound: inspect.BoundArguments, reads: bool, paths: Paths | None) -> list[str] | bool | None:
     """The paths a call changes as texts; True: whatever the tool's name and arguments say; None: anything.
 
-    Where the parameters that hold the paths hold none, or what can be none, the tool has an idea of its own.
+    Where the parameters that hold the paths hold none, or what can be none, the tool has an idea of its own. Raises Denied where a
+    function that is to tell them fails and the net is strict.
     """
     if reads:
         return []
     if paths is None:
         return True
     if callable(paths):
-        told = paths(*bound.args, **bound.kwargs)
-        return None if told is None else [os.fsdecode(one) for one in told]
+        told: list[str] | None
+        told, fault = attempt(lambda: None if (found := paths(*bound.args, **bound.kwargs)) is None else texts_of(found))
+        if fault is not None:
+            net.unsure(f"the paths of {shape.name} could not be told: {spoken(fault) or type(fault).__name__}")
+        return told
     values: list[object] = []
     for name in [paths] if isinstance(paths, str) else paths:
         value = bound.arguments.get(name)

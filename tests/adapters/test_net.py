@@ -142,6 +142,19 @@ def test_a_part_of_a_turn_is_taken_back(repo: RepoBuilder, net: Net, tools: Tool
     assert repo.read("a.txt") == "x\n"
 
 
+def test_a_path_given_out_is_taken_in_as_the_same(repo: RepoBuilder, tools: Tools) -> None:
+    """In a net over a folder of a repository, or over a link to one, files of the same name above and below are told apart."""
+    (repo.root.parent / "link").symlink_to(repo.path("src"))
+    for folder in (repo.path("src"), repo.root.parent / "link"):
+        with Net(folder, environ=repo.env) as net:
+            with net.turn() as turn:
+                net.protect(tools.shell)("for f in a.txt src/a.txt src/~/a.txt; do mkdir -p $(dirname $f); echo x > $f; done")
+            told = [one.path for one in turn.changes]
+            assert told == ["../a.txt", "a.txt", "~/a.txt"] and turn.undo(dry_run=True).paths == tuple(told)
+            assert [turn.undo(paths=path).paths for path in told] == [(path,) for path in told]
+        assert repo.read("a.txt") == NINE_LINES and not repo.exists("src/a.txt")
+
+
 def test_what_the_user_did_meanwhile_stays(repo: RepoBuilder, net: Net, tools: Tools) -> None:
     """A line of the user's in a file of the agent's is merged, an edit of the same line is kept, and each is named."""
     shell = net.protect(tools.shell)

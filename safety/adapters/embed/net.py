@@ -183,12 +183,13 @@ class Net:
         handle = handle or undo.newest_of(session)
         if not handle:
             return Undone(dry_run=dry_run, nothing="no turn of this conversation changed anything that is not undone already")
-        args = UndoArgs(handle=handle, paths=self._absolute(paths), dry_run=dry_run, now=True, confirmed=True)
-        if paths is not None and not args.paths:
+        only = () if paths is None else self.absolute(paths)
+        if paths is not None and not only:
             return Undone(dry_run=dry_run, nothing="no paths were named")
+        args = UndoArgs(handle=handle, paths=only, dry_run=dry_run, now=True, confirmed=True)
         report = undo.run(session, args)
         assert isinstance(report, UndoReport)
-        return undone(report)
+        return undone(report, self.told_path)
 
     def redo(self, handle: str = "", *, dry_run: bool = False) -> Undone:
         """Takes back an undo: of the turn that ``handle`` names, else the newest. Raises SafetyError; then nothing was changed."""
@@ -196,7 +197,7 @@ class Net:
         from safety.commands import redo
         from safety.commands.args import RedoArgs
 
-        return undone(redo.run(self.session, RedoArgs(handle=handle, dry_run=dry_run)))
+        return undone(redo.run(self.session, RedoArgs(handle=handle, dry_run=dry_run)), self.told_path)
 
     def log(self, limit: int | None = 50) -> tuple[LogRow, ...]:
         """What agents and the user did in this workspace, newest first, as ``git safety log`` has it. Raises SafetyError."""
@@ -209,6 +210,20 @@ class Net:
         return report.rows
 
     # -- what is told ----------------------------------------------------------------------------------------------------------
+
+    def told_path(self, path: bytes) -> str:
+        """A path of the workspace from the net's folder, as `absolute` takes it in; one outside of the workspace is absolute."""
+        if not path.startswith(b"/"):
+            path = os.path.relpath(os.path.join(self.session.root, path), os.path.realpath(os.fsencode(self.path)))
+        return os.fsdecode(path)
+
+    def absolute(self, paths: SomePaths, home: str = "") -> tuple[bytes, ...]:
+        """The paths, meant from the net's folder, each once; with ``home`` also ``~/``. Raises BadPath."""
+        texts = texts_of(paths)
+        found = absolute_paths(texts, os.fsencode(self.path), home)
+        if found is None:
+            raise BadPath(f"there can be no file of that name: {', '.join(map(repr, texts))}")
+        return found
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -447,13 +462,6 @@ class Net:
             with self._lock:
                 self._notices.append(f"git-safety: not protected: {text}")
             return failed
-
-    def _absolute(self, paths: SomePaths | None) -> tuple[bytes, ...]:
-        texts = [] if paths is None else texts_of(paths)
-        found = absolute_paths(texts, os.fsencode(self.path), self.session.environ.get("HOME", ""))
-        if found is None:
-            raise BadPath(f"there can be no file of that name: {', '.join(map(repr, texts))}")
-        return found
 
     @staticmethod
     def _warn(text: str) -> None:

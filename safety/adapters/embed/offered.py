@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -64,9 +63,10 @@ def _snapshot(net: Net, path: str) -> str:
     from safety.commands.args import SnapshotArgs
     from safety.commands.report import SnapshotReport
 
-    report = snapshot.run(net.session, SnapshotArgs(paths=net._absolute([path] if path else None)))
+    home = net.session.environ.get("HOME", "")
+    report = snapshot.run(net.session, SnapshotArgs(paths=net.absolute(path, home) if path else ()))
     assert isinstance(report, SnapshotReport)
-    left = [f"not covered: {os.fsdecode(line.path)} {line.note}".rstrip() for line in report.lines]
+    left = [f"not covered: {net.told_path(line.path)} {line.note}".rstrip() for line in report.lines]
     return "\n".join([f"Snapshot {report.handle}: {report.files} files.", *left])
 
 

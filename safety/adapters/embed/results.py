@@ -1,16 +1,19 @@
-"""What the Python API gives back: plain frozen data, paths as ``str`` relative to the workspace (absolute outside of it)."""
+"""What the Python API gives back: plain frozen data, paths as texts from the net's folder, as it takes them (`Net.told_path`)."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from safety.commands import changes
 from safety.commands.changes import Contents, Kind
 from safety.commands.report import Report, UndoReport, Verb
 from safety.types import PathState, Present
+
+#: How a path of the workspace is given out.
+Told: TypeAlias = Callable[[bytes], str]
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,11 @@ class Change:
         return self._contents.read(state) if isinstance(state, Present) and state.kind != "dir" else None
 
 
-def changes_of(found: Iterable[changes.Change], contents: Contents) -> tuple[Change, ...]:
+def changes_of(found: Iterable[changes.Change], contents: Contents, told: Told) -> tuple[Change, ...]:
     """The changes of a turn as they are given out, in the order of their paths."""
     return tuple(
         Change(
-            os.fsdecode(one.path),
+            told(one.path),
             changes.kind_of(one),
             changes.change_note(one),
             _old=one.old,
@@ -81,12 +84,12 @@ class Undone:
         return tuple(sorted({*self.restored, *self.removed, *self.merged}))
 
 
-def undone(report: Report) -> Undone:
+def undone(report: Report, told: Told) -> Undone:
     """The report of ``undo`` or ``redo`` as plain data."""
     assert isinstance(report, UndoReport)
 
     def of(verb: Verb) -> tuple[str, ...]:
-        return tuple(os.fsdecode(line.path) for line in report.lines if line.verb == verb)
+        return tuple(told(line.path) for line in report.lines if line.verb == verb)
 
     return Undone(
         ", ".join(title.handle for title in report.titles),

@@ -56,7 +56,7 @@ class Turn:
         with session.locked():
             chosen = select(open_book(session), self._recorded())
             found = net_changes(session.log.odb, session.root, chosen.parts)
-        return changes_of(found, Contents(session.log.odb))
+        return changes_of(found, Contents(session.log.odb), self._net.told_path)
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -182,6 +182,13 @@ class Session(Recorder):
 
     def turn_end(self) -> Feedback | None:
         """Ends the turn; twice is once. Gives what goes back to the agent instead, and the turn then stays open."""
+        feedback = self.judge_turn()
+        if feedback is None:
+            self.close_turn(scan=False)
+        return feedback
+
+    def judge_turn(self) -> Feedback | None:
+        """Whoever stands at a turn's end: what goes back to the agent. The turn stays open; without feedback the host closes it."""
         if self._guarded(lambda: self.sessions.load(self.id).is_open, False):
             outcome = self._trigger(HookType.TURN_POST)
             if outcome.decision.action == "deny":
@@ -189,7 +196,6 @@ class Session(Recorder):
                     return Feedback(outcome.decision.reason)
                 if outcome.interrupted or not outcome.failures:  # else it is among the notices already
                     self.notices.append(f"git-safety: {outcome.decision.reason}")
-        self.close_turn(scan=False)
         return None
 
     def cwd_changed(self, old: bytes, new: bytes) -> None:

@@ -15,8 +15,9 @@ AUTO_CONFIRM: Final = 0  # stands in for the person; never beside CLI_CONFIRM
 INJECTION_SCREENING: Final = 100  # sees the result before anybody adds to it
 SNAPSHOTS: Final = 90  # after the watchers of gptme (150, 100), before everything that may want to look at the snapshot
 
-# TURN_PRE: before the snapshots open the turn, while the last one is still the newest.
-TRUST: Final = 95
+# TURN_PRE.
+TRUST: Final = 95  # before the snapshots open the turn, while the last one is still the newest
+NET_JOINS: Final = 89  # the turn is open: whoever is heard from here on may work in it
 
 # TURN_POST: the gate stops propagation, so that nothing it refused is committed.
 GATE: Final = 5

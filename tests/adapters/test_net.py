@@ -216,6 +216,83 @@ def test_turns_inside_join(repo: RepoBuilder, net: Net, tools: Tools) -> None:
     assert after is not outer and after.handle == "t2"
 
 
+def in_a_thread(work: Callable[[], object]) -> None:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "it waits for ever"
+
+
+@pytest.mark.parametrize(
+    ("moment", "priority", "how"),
+    [
+        *((moment, 0, how) for moment in (HookType.TURN_PRE, HookType.TURN_POST) for how in ("here", "in a loop", "in a thread")),
+        *((HookType.TURN_PRE, 99, how) for how in ("here", "in a loop")),  # before the snapshots open the turn
+    ],
+)
+def test_a_handler_may_open_a_turn(repo: RepoBuilder, net: Net, tools: Tools, moment: Any, priority: int, how: str) -> None:
+    """At a turn's end and beginning it is that turn, wherever it is opened; nobody waits for anybody, nobody is asked twice."""
+    inside: list[Any] = []
+
+    def opens() -> None:
+        with net.turn("inner") as turn:
+            inside.append(turn)
+
+    async def opens_later() -> None:
+        async with net.aturn("inner") as turn:
+            inside.append(turn)
+
+    def handler() -> None:
+        if how == "in a loop":
+            asyncio.run(opens_later())
+        elif how == "in a thread":
+            in_a_thread(opens)
+        else:
+            opens()
+
+    net.hooks.register("test.opens", moment, handler, priority)
+
+    def work() -> None:
+        with net.turn("outer") as turn:
+            net.protect(tools.write_file)("a.txt")
+        assert inside == [turn] and turn.handle == "t1" and turn.undo().restored == ("a.txt",)
+        with net.turn("next") as later:
+            pass
+        assert later.handle == "t2"
+        inside.append("done")
+
+    in_a_thread(work)
+    assert inside[-1] == "done"
+
+
+def test_whoever_joins_while_a_turn_ends_is_in_it(repo: RepoBuilder, net: Net, tools: Tools) -> None:
+    """The last to leave ends it: what came after the first was judged is judged as well, and is of the same turn."""
+    joined, judged = threading.Event(), threading.Event()
+    seen: list[list[str]] = []
+
+    def judge() -> None:
+        seen.append(sorted(one.path for one in turn.changes))
+        if len(seen) == 1:
+            pool.submit(joins)
+            assert joined.wait(20)
+
+    def joins() -> None:
+        with net.turn("late") as late:
+            assert late is turn
+            joined.set()
+            judged.wait(20)
+            net.protect(tools.write_file)("b.txt")
+
+    net.hooks.register("test.judge", HookType.TURN_POST, judge)
+    with ThreadPoolExecutor(1) as pool:
+        with net.turn("early") as turn:
+            net.protect(tools.write_file)("a.txt")
+        assert "running" in repo.must("log").out
+        judged.set()
+    assert seen == [["a.txt"], ["a.txt", "b.txt"]]
+    assert "running" not in repo.must("log").out and turn.undo().paths == ("a.txt", "b.txt")
+
+
 def test_an_exception_ends_the_turn_and_passes(repo: RepoBuilder, net: Net, tools: Tools) -> None:
     """The turn is over, can be undone, and nobody judges what was left half-done."""
     judged: list[str] = []

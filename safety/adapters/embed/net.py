@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -19,7 +20,7 @@ from safety.hooks import priorities
 from safety.hooks.events import DECISION_EVENTS, HookType
 from safety.hooks.registry import HookRegistry
 from safety.runtime.open import new_id, open_session
-from safety.session import RUN_PREFIX, Call, Denied, Session, TurnStart, beside, having, spoken
+from safety.session import RUN_PREFIX, Call, Denied, Feedback, Session, TurnStart, beside, having, spoken
 from safety.store.turns import own_process
 from safety.types import Decision
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Tool)
 Gave = TypeVar("Gave")
+
+#: The turn whose beginning the handler that runs here is hearing of: it may work in it before others may.
+_beginning: ContextVar[Turn | None] = ContextVar("beginning", default=None)
 
 
 class NoFolder(SafetyError):
@@ -71,7 +75,7 @@ class Net:
             raise ValueError(f"a session_id must not begin with {RUN_PREFIX}")
         self.strict = strict
         self._lock = threading.RLock()  # of the fields below; nothing that takes time is done under it
-        self._turning = threading.RLock()  # a turn begins and ends under it
+        self._closing = threading.Lock()  # a turn is closed under it, which no handler hears of
         self._notices: list[str] = []
         self._open_calls: list[_OpenCall] = []
         self._turn: Turn | None = None
@@ -98,6 +102,7 @@ class Net:
             session = replace(session, settings=replace(session.settings, fail_closed=True))
             session.hooks.options = replace(session.hooks.options, fail_closed_events=DECISION_EVENTS)
         session.hooks.register("net.on_ask", HookType.TOOL_CONFIRM, asker(on_ask), priorities.AUTO_CONFIRM)
+        session.hooks.register("net.joins", HookType.TURN_PRE, self._joinable, priorities.NET_JOINS)
         return session
 
     # -- what an agent is given ------------------------------------------------------------------------------------------------
@@ -308,7 +313,7 @@ class Net:
         """Ends the turn, or gives what goes back to the agent instead. Inside ``with net.turn()`` that one ends it. Never raises."""
 
         def work(session: Session) -> str | None:
-            return None if self._turn is not None else _ended(session)
+            return None if self._turn is not None else _said(session.turn_end())
 
         return self._mouth(work, None)
 
@@ -358,46 +363,72 @@ class Net:
     # -- inside ----------------------------------------------------------------------------------------------------------------
 
     def _join(self, prompt: str) -> Turn:
-        with self._turning:
-            if self._turn is None:
-                start = TurnStart()
-                first, before = len(self.notices), self.turn_number(until_now=True)
-                if self._session is not None:
-                    self._forget_calls()
-                    start = self._session.turn_start(prompt)
-                self._turn = Turn(self, prompt, before, start.messages, first)
-                self._turn.handle  # noqa: B018 - looked up while it is certain to be this turn's
-                self._depth = 0
-            self._depth += 1
-            return self._turn
+        """The turn that is open, once others may join it, else a new one. No lock is held while handlers run: they may open turns, too."""
+        while True:
+            with self._lock:
+                turn = self._turn
+                if turn is None:
+                    turn, self._depth = Turn(self, prompt), 1
+                    self._turn = turn
+                    break
+                if turn.begun.is_set() or _beginning.get() is turn:
+                    self._depth += 1
+                    return turn
+            turn.begun.wait()
+        try:
+            self._begin(turn)
+        except BaseException:
+            self._leave(turn, failed=True)
+            raise
+        finally:
+            turn.begun.set()
+        return turn
+
+    def _begin(self, turn: Turn) -> None:
+        with self._closing:
+            turn.first, turn.before = len(self.notices), self.turn_number(until_now=True)
+        if self._session is not None:
+            self._forget_calls()
+            with having(_beginning, turn):
+                turn.messages = self._session.turn_start(turn.prompt).messages
+        turn.handle  # noqa: B018 - looked up while it is certain to be this turn's
+
+    def _joinable(self) -> None:
+        """A handler of TURN_PRE."""
+        if self._turn is not None:
+            self._turn.begun.set()
 
     def _leave(self, turn: Turn, failed: bool = False) -> None:
-        with self._turning:
-            if self._turn is not turn:  # it ended before
-                return
-            self._depth -= 1
-            if self._depth:
-                return
-            try:
-                if self._session is not None:
-                    turn.feedback = None if failed else _ended(self._session)
-                    if failed or turn.feedback is not None:
-                        self._session.close_turn()
-            finally:  # an interrupt, too, leaves no turn that the next one would join
-                self._over(turn)
+        self.end_of(turn, leaving=True, failed=failed)
         if self._session is not None and not self._session.uncaptured <= self._warned:
             self._warned |= self._session.uncaptured
             self._warn(f"git-safety: calls of {turn.handle or 'a turn'} could not be protected; see the notices of the turn")
 
-    def end_of(self, turn: Turn) -> str | None:
-        """`Turn.end`."""
-        with self._turning:
+    def end_of(self, turn: Turn, *, leaving: bool = False, failed: bool = False) -> str | None:
+        """`Turn.end`. Whoever has joined while others had their say is in the turn: the last to leave ends it."""
+        with self._lock:
             if self._turn is not turn:
                 return None
-            turn.feedback = None if self._session is None else _ended(self._session)
-            if turn.feedback is None:
-                self._over(turn)
-            return turn.feedback
+            self._depth -= leaving
+            if turn.is_ending or (leaving and self._depth):
+                return None
+            turn.is_ending, inside = True, self._depth
+        is_done = False
+        try:
+            turn.feedback = None if failed or self._session is None else _said(self._session.judge_turn())
+            is_done = not failed and turn.feedback is None
+        finally:  # an interrupt, too, leaves no turn that the next one would join
+            with self._closing:
+                with self._lock:
+                    turn.is_ending = False
+                    is_over = not self._depth or (is_done and self._depth <= inside)
+                    self._turn = None if is_over else turn
+                if is_over:
+                    if self._session is not None:
+                        self._session.close_turn(scan=not is_done)
+                    turn.handle  # noqa: B018 - from now on the newest turn may be another one
+                    turn.noticed = self.notices[turn.first :]
+        return turn.feedback
 
     def turn_number(self, *, until_now: bool = False) -> int:
         """The newest turn of the conversation that could be opened, 0 if there is none. ``until_now``: that the next start will leave
@@ -407,11 +438,6 @@ class Net:
             return 0
         state = self._session.sessions.load(self._session.id)
         return state.turn - 1 if until_now and state.is_open and state.continued else state.turn
-
-    def _over(self, turn: Turn) -> None:
-        turn.handle  # noqa: B018 - from now on the newest turn may be another one
-        turn.noticed = self.notices[turn.first :]
-        self._turn = None
 
     def _call(
         self, session: Session, tool: str, given: Mapping[str, Any], paths: list[str] | bool | None, call_id: str = ""
@@ -478,6 +504,5 @@ class _OpenCall:
     thread: int
 
 
-def _ended(session: Session) -> str | None:
-    feedback = session.turn_end()
+def _said(feedback: Feedback | None) -> str | None:
     return None if feedback is None else feedback.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from safety.faults import SafetyError
@@ -25,13 +26,16 @@ class Turn:
     ``feedback``: what its end had to say to the agent, None if nothing; known once the turn was left or `end` was called.
     """
 
-    def __init__(self, net: Net, prompt: str, before: int, messages: tuple[str, ...], first: int) -> None:
-        self.prompt, self.messages = prompt, messages
+    def __init__(self, net: Net, prompt: str) -> None:
+        self.prompt = prompt
+        self.messages: tuple[str, ...] = ()
         self.feedback: str | None = None
+        self.begun = threading.Event()  # from then on others may join
+        self.is_ending = False
         self.noticed: tuple[str, ...] | None = None  # kept when it is over
-        self.first = first
+        self.first = 0  # of the net's notices
+        self.before = 0  # the conversation's turn until now
         self._net = net
-        self._before = before  # the conversation's turn until now
         self._handle = ""
 
     @property
@@ -39,7 +43,7 @@ class Turn:
         """Its name in the log (``t14``); empty while nothing could be recorded, which a call of the turn may still change."""
         if not self._handle and self.noticed is None:
             number = self._net.turn_number()
-            self._handle = f"t{number}" if number > self._before else ""
+            self._handle = f"t{number}" if number > self.before else ""
         return self._handle
 
     def __repr__(self) -> str:

@@ -45,17 +45,20 @@ def open_session(
     clock: Callable[[], int] = now_ms,
     ids: Callable[[], str] = new_id,
     lenient: bool = False,
+    alone: bool = False,
 ) -> Session:
     """The session of one conversation in the workspace that holds ``cwd``; an empty id stands for the user at the command line.
 
     Raises SafetyError when the state folder, the settings or the store cannot be used. ``lenient``: settings that cannot be used are
-    ``settings.broken``, and the defaults count.
+    ``settings.broken``, and the defaults count. ``alone``: ``cwd`` is a workspace itself, whatever holds it.
     """
     environ = os.environ if environ is None else environ
     home = state_home(environ)
     registry.prepare_home(home)
     too_wide = wide_folders(environ)
     entry = registry.locate(home, cwd, too_wide)
+    if alone and entry.root != (path := registry.real_path(cwd)):
+        entry = registry.Entry(path, registry.key_of(path), registry.key_of(path))
     settings = load_settings(environ, entry.root, lenient=lenient)
     is_new = registry.load(home, entry.key) is None
     git = Git(environ)
@@ -108,6 +111,26 @@ def open_session(
         commands=handlers.commands,
         notices=[f"git-safety: {text}" for text in handlers.left_out],
     )
+
+
+def passes_over(session: Session, folder: bytes) -> bool:
+    """Whether captures of the workspace may pass over a folder in it: its repository ignores it, or it is another file system."""
+    from safety.plumbing.ignore import ignored_paths
+    from safety.plumbing.repo import find_root
+    from safety.plumbing.run import GitError
+
+    path = folder = registry.real_path(folder)
+    while path != session.root:
+        top = find_root(os.path.dirname(path))
+        if top is None or not (top == session.root or top.startswith(session.root + b"/")):
+            break
+        try:
+            if ignored_paths(session.place.git, top, [path[len(top) + 1 :]]):
+                return True
+        except GitError:  # where git does not work nothing is ignored
+            pass
+        path = top
+    return os.stat(folder).st_dev != os.stat(session.root).st_dev
 
 
 def limits_of(settings: Settings) -> Limits:

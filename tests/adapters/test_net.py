@@ -1067,6 +1067,24 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
         Net(tmp_path, session_id="run-1")
 
 
+@pytest.mark.parametrize("ignored_by", ["the repository", "the one around it"])
+def test_a_folder_that_no_capture_of_its_repository_sees(repo: RepoBuilder, tools: Tools, ignored_by: str) -> None:
+    """It is a workspace of its own, strict or not, however deep: what tools do there is told and taken back."""
+    repo.write(".gitignore", "build/\n")
+    folder = repo.path("build/agent/here")
+    folder.mkdir(parents=True)
+    if ignored_by == "the one around it":
+        repo.sh("git init -q build/agent")
+        with Net(repo.root, environ=repo.env) as outer, outer.turn():  # known, so it holds what lies below
+            outer.protect(tools.write_file)("a.txt")
+    for strict in (False, True):
+        with Net(folder, environ=repo.env, strict=strict) as net, net.turn() as turn:
+            net.protect(tools.shell)("echo x > build/agent/here/new.txt")
+        assert [one.path for one in turn.changes] == ["new.txt"] and turn.undo().removed == ("new.txt",)
+        assert net.session.root == os.fsencode(folder) and net.notices == ()
+    assert not list(folder.iterdir())
+
+
 def test_opening_and_working_leave_no_trace_in_the_process(repo: RepoBuilder, tools: Tools) -> None:
     """No thread outlives a call, no logging is touched, no signal, no hook of the interpreter; opening records nothing."""
 

@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[2]
 PLUGIN = "safety.adapters.embed.pytest_plugin"
 
@@ -54,6 +56,24 @@ def test_a_project_gets_a_net_for_each_test(tmp_path: Path, env: dict[str, str])
     said = run_tests(project, env, "-p", PLUGIN)
     assert "1 failed, 2 passed" in said and "as planned" in said and "error" not in said.lower().replace("-w error", ""), said
     assert not Path(env["GIT_SAFETY_HOME"]).exists()
+
+
+@pytest.mark.parametrize("folder", ["tmp", "build/tmp"])
+def test_the_folder_of_a_test_is_the_workspace(tmp_path: Path, env: dict[str, str], folder: str) -> None:
+    """Also where it lies in the repository whose agent is tested, ignored there or not: that is no business of the net's."""
+    subprocess.run(["git", "init", "-q", tmp_path], env=env, check=True)
+    (tmp_path / ".gitignore").write_text("build/\n")
+    (tmp_path / "test_it.py").write_text(
+        "import os\n"
+        "def test_it(safety_net, tmp_path):\n"
+        "    with safety_net.turn() as turn:\n"
+        "        safety_net.protect(lambda: (tmp_path / 'x').write_text('x'))()\n"
+        "    assert [one.path for one in turn.changes] == ['x'] and turn.undo().removed == ('x',)\n"
+        "    assert safety_net.session.root == os.fsencode(tmp_path)\n"
+    )
+    (tmp_path / folder).parent.mkdir(exist_ok=True)
+    said = run_tests(tmp_path, env, "-p", PLUGIN, f"--basetemp={folder}")
+    assert "1 passed" in said, said
 
 
 def test_the_plugin_is_announced_under_its_own_name(tmp_path: Path, env: dict[str, str]) -> None:

@@ -19,7 +19,7 @@ from safety.faults import SafetyError
 from safety.hooks import priorities
 from safety.hooks.events import DECISION_EVENTS, HookType
 from safety.hooks.registry import HookRegistry
-from safety.runtime.open import new_id, open_session
+from safety.runtime.open import new_id, open_session, passes_over
 from safety.session import RUN_PREFIX, Call, Denied, Feedback, Session, TurnStart, beside, having, spoken
 from safety.store.turns import own_process
 from safety.types import Decision
@@ -48,7 +48,7 @@ class BadPath(SafetyError):
 
 
 class Net:
-    """Records what an agent's tools change in the folder that holds ``path``, asks the guard before each call, and takes back.
+    """Records what an agent's tools change in the workspace that holds ``path``, asks the guard before each call, and takes back.
 
     Opening scans nothing and starts nothing. ``on_ask(call, reason)`` answers where the guard will not decide alone; without it the
     answer is no. ``strict``: what cannot be protected is denied, and a store that cannot be opened is an error; else the tools run and
@@ -97,7 +97,12 @@ class Net:
     def _opened(
         self, session_id: str, agent: Mapping[str, str], environ: Mapping[str, str] | None, on_ask: OnAsk | None
     ) -> Session:
-        session = replace(open_session(os.fsencode(self.path), session_id, environ, agent=agent), process=own_process())
+        folder = os.fsencode(self.path)
+        session = open_session(folder, session_id, environ, agent=agent)
+        if passes_over(session, folder):
+            session.close()
+            session = open_session(folder, session_id, environ, agent=agent, alone=True)
+        session = replace(session, process=own_process())
         if self.strict:
             session = replace(session, settings=replace(session.settings, fail_closed=True))
             session.hooks.options = replace(session.hooks.options, fail_closed_events=DECISION_EVENTS)

@@ -77,7 +77,7 @@ def _undo(session: Session, chosen: Chosen, args: UndoArgs, finished: tuple[str,
     shared = {turn.handle: _shared(session, turn) for turn in chosen.turns}
     whole = _with_shared(session, whole, shared, only)
     if not parts and not whole.files.steps:
-        return _nothing_of(session, chosen, titles[0].handle)
+        return _nothing_of(session, chosen, titles[0].handle, finished + _left_alone(session, chosen, shared))
     if args.plan and args.plan != whole.token:
         again = (Hint("Look again", "git safety undo --dry-run"),)
         return UndoReport(
@@ -180,12 +180,12 @@ def _ways_to_shared(shared: Mapping[str, Shared]) -> tuple[Hint, ...]:
     )
 
 
-def _nothing_of(session: Session, chosen: Chosen, handle: str) -> UndoReport:
-    """The answer where a turn or call that was named has nothing to take back."""
+def _nothing_of(session: Session, chosen: Chosen, handle: str, notices: tuple[str, ...]) -> UndoReport:
+    """The answer where a turn or call that was named has nothing to take back; ``notices`` name what is left alone."""
     rest = chosen.call is None and has_changes(session, chosen.turns[0], unattributed=True)
     nothing = f"no call of {handle} explains what changed meanwhile" if rest else f"{handle} changed nothing"
     hints = (Hint("What changed", f"git safety show {handle}"),) if rest else ()
-    return UndoReport(root=session.root, exit_code=4, nothing=nothing, hints=hints)
+    return UndoReport(root=session.root, exit_code=4, nothing=nothing, hints=hints, notices=notices)
 
 
 def _numbers(session: Session, args: UndoArgs) -> tuple[int, int | None]:
@@ -212,7 +212,7 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
     """The turns the arguments name. Raises UnknownHandle."""
     if args.handle:
         numbers = _numbers(session, args)
-        for turn in turns(session.log):
+        for turn in turns(session.log, unattributed=True):
             if turn.number == numbers[0]:
                 if numbers[1] is not None and numbers[1] > turn.calls:
                     raise UnknownHandle(f"{turn.handle} has no call {numbers[1]}", f"git safety show {turn.handle}")

@@ -540,6 +540,26 @@ def test_a_path_from_the_process_folder_counts_too(
     assert turn.undo().restored == ("src/app.py",)
 
 
+def test_what_a_tool_changes_beside_its_paths_is_told(repo: RepoBuilder, net: Net, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the turn has no other change, and where the tool has gone into another folder: undo names it and leaves it alone."""
+    monkeypatch.chdir(repo.root)
+
+    @net.protect
+    def write_file(path: str, folder: str) -> str:
+        os.chdir(repo.path(folder))
+        Path("beside.txt" if folder == "." else path).write_text("x\n")
+        os.chdir(repo.root)
+        return "ok"
+
+    for folder, beside in ((".", "beside.txt"), ("src", "src/named.txt")):
+        with net.turn() as turn:
+            write_file("named.txt", folder)
+        done = turn.undo()
+        assert (done.paths, done.nothing) == ((), f"no call of {turn.handle} explains what changed meanwhile")
+        assert beside in "".join(done.notices) and repo.exists(beside)
+        assert beside in repo.must("undo", turn.handle, code=4).text
+
+
 def test_a_refusal_is_text_where_the_tool_gives_text(net: Net, tools: Tools) -> None:
     """The tool does not run; the model reads why as its result. Where no text can be the result, and where it is wanted: Denied."""
     refuses(net)

@@ -63,7 +63,7 @@ class Undone:
     """What an undo or redo did, or with ``dry_run`` would do: each path in the field of what became of it.
 
     ``kept``: somebody changed it afterwards, it is as it was. ``git``: what became of branches and the index, a sentence each.
-    ``nothing`` says why there was nothing to do; then all else is empty. ``notices`` are for whoever asked.
+    ``nothing`` says why there was nothing to do; then all else is empty but for ``notices``, which are for whoever asked.
     """
 
     handle: str = ""

@@ -641,6 +641,28 @@ def test_what_the_tool_raises_passes(repo: RepoBuilder, net: Net) -> None:
 
 
 def test_what_cannot_be_protected_is_refused(net: Net) -> None:
+def test_a_tool_that_refuses_by_itself(net: Net) -> None:
+    """What it raises is its caller's, also where it is the refusal of a tool in it or of this package: the tool did run."""
+    inner = net.protect(lambda: "ran", denied="raise")
+
+    def outer() -> str:
+        return inner()
+
+    async def later() -> str:
+        raise Denied("its own")
+
+    with pytest.raises(Denied, match="its own"):
+        asyncio.run(net.protect(later)())
+    with net.turn():
+        net.hooks.register(
+            "test.inner",
+            HookType.TOOL_EXECUTE_PRE,
+            lambda data: Decision("deny", "no") if data.tool_use.tool != "outer" else None,
+        )
+        with pytest.raises(Denied, match="no"):
+            net.protect(outer)()
+
+
     """Work that begins after the call, a class, and what cannot be called: an error that says what to do instead."""
 
     def generates() -> Iterator[str]:
@@ -658,8 +680,9 @@ def test_what_cannot_be_protected_is_refused(net: Net) -> None:
         net.protect([plain, object()])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="gives a coroutine"):
         net.protect(lambda: awaited("x"))()
-    with pytest.raises(TypeError, match="gives a generator"):
-        net.protect(lambda: generates())()
+    for result in (generates(), map(str, []), generates_later()):
+        with pytest.raises(TypeError, match=f"gives a {type(result).__name__}"):
+            net.protect(lambda result=result: result)()
 
 
 def test_a_tool_finds_its_session(net: Net) -> None:

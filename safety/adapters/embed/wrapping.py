@@ -7,7 +7,7 @@ import inspect
 import os
 import types
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -38,36 +38,42 @@ def protected(net: Net, tool: Tool, *, reads: bool = False, paths: Paths | None 
     shape = shape_of(tool)
     returns_text = denied == "text" or (denied is None and shape.may_give_text)
 
-    def refused(fault: Denied) -> str:
-        if not returns_text:
+    def refused(fault: Denied, began: bool) -> str:
+        if began or not returns_text:  # what the tool itself raises is no refusal of ours
             raise fault
         return str(fault)
 
     async def later(*args: Any, **kwargs: Any) -> Any:
         bound = shape.bind(*args, **kwargs)
         given = shape.input_of(bound)
+        began = False
 
         async def run(allowed: Mapping[str, Any]) -> Any:
+            nonlocal began
             now = shape.changed(bound, given, allowed)
+            began = True
             return await (tool(*args, **kwargs) if now is bound else tool(*now.args, **now.kwargs))
 
         try:
             return await net.acall(shape.name, given, run, _declared(net, shape, bound, reads, paths))
         except Denied as fault:
-            return refused(fault)
+            return refused(fault, began)
 
     def at_once(*args: Any, **kwargs: Any) -> Any:
         bound = shape.bind(*args, **kwargs)
         given = shape.input_of(bound)
+        began = False
 
         def run(allowed: Mapping[str, Any]) -> Any:
+            nonlocal began
             now = shape.changed(bound, given, allowed)
+            began = True
             return shape.finished(tool(*args, **kwargs) if now is bound else tool(*now.args, **now.kwargs))
 
         try:
             return net.call(shape.name, given, run, _declared(net, shape, bound, reads, paths))
         except Denied as fault:
-            return refused(fault)
+            return refused(fault, began)
 
     return _disguised(later if _is_async(tool) else at_once, tool, shape, net)
 
@@ -191,7 +197,7 @@ class Shape:
 
     def finished(self, result: Any) -> Any:
         """The result, if the tool's work is done with it. Raises TypeError where it would begin only now, after POST."""
-        if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        if inspect.isawaitable(result) or isinstance(result, Iterator | AsyncIterator):
             if inspect.iscoroutine(result):
                 result.close()
             raise TypeError(f"{self.name} gives a {type(result).__name__}, so its work begins after the call: {_INSTEAD}")

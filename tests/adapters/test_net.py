@@ -8,6 +8,7 @@ import functools
 import inspect
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -640,7 +641,6 @@ def test_what_the_tool_raises_passes(repo: RepoBuilder, net: Net) -> None:
     assert turn.undo().removed == ("x", "y")
 
 
-def test_what_cannot_be_protected_is_refused(net: Net) -> None:
 def test_a_tool_that_refuses_by_itself(net: Net) -> None:
     """What it raises is its caller's, also where it is the refusal of a tool in it or of this package: the tool did run."""
     inner = net.protect(lambda: "ran", denied="raise")
@@ -663,6 +663,7 @@ def test_a_tool_that_refuses_by_itself(net: Net) -> None:
             net.protect(outer)()
 
 
+def test_what_cannot_be_protected_is_refused(net: Net) -> None:
     """Work that begins after the call, a class, and what cannot be called: an error that says what to do instead."""
 
     def generates() -> Iterator[str]:
@@ -1038,7 +1039,7 @@ def test_a_store_that_cannot_be_opened(repo: RepoBuilder, tools: Tools) -> None:
         assert net.protect(tools.shell)("echo ran") == "ran"
         assert asyncio.run(net.protect(tools.slow)("s.txt", 0)) == "done"
         assert net.pre("shell", {}) == Decision() and net.turn_end() is None
-    assert len(net.notices) == 1 and turn.handle == "" and turn.notices == ()
+    assert len(net.notices) == 1 and turn.handle == "" and turn.notices == net.notices
     for look in (lambda: turn.changes, turn.undo, net.undo, net.redo, net.log):
         with pytest.raises(SafetyError):
             look()
@@ -1100,6 +1101,29 @@ def test_a_turn_that_could_not_begin_is_no_other(repo: RepoBuilder, tools: Tools
     assert (lost.handle, late.handle, late.undo().paths) == ("", "t2", ("b.txt",))
     assert repo.read("a.txt") == "agent\n" and "not protected" in "".join(lost.notices)
     net.close()
+
+
+@pytest.mark.parametrize("lost", ["", "workspaces", "stores"])
+def test_a_store_that_is_lost(repo: RepoBuilder, tools: Tools, lost: str) -> None:
+    """Gone in mid-turn, it is an error of ours to whoever asks for what it held, and to the agent nothing."""
+    net = Net(repo.root, environ=repo.env)
+    with pytest.warns(RuntimeWarning, match="could not be protected"), net.turn() as turn:
+        net.protect(tools.write_file)("a.txt")
+        known = turn.changes
+        folder, aside = repo.state / lost, repo.path("../aside")
+        folder.rename(aside)
+        folder.write_text("")
+        assert net.protect(tools.shell)("echo ran") == "ran"
+        for look in (lambda: turn.changes, turn.undo, net.undo, net.redo):
+            with pytest.raises(SafetyError, match="the store cannot be used"):
+                look()
+    if lost != "workspaces":
+        for look in (net.log, lambda: known[0].before):
+            with pytest.raises(SafetyError, match="the store cannot be used"):
+                look()
+    assert "not protected" in "".join(turn.notices)
+    folder.unlink()
+    aside.rename(folder)
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

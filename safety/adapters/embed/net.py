@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from safety.adapters.calls import absolute_paths, declared_paths, read_paths
 from safety.adapters.embed.asking import OnAsk, asker, loop_of_the_call
-from safety.adapters.embed.turn import Turn
+from safety.adapters.embed.turn import Turn, reading
 from safety.adapters.embed.wrapping import OnDenied, Paths, Runs, RunsLater, SomePaths, Tool, protected, texts_of
 from safety.faults import SafetyError
 from safety.hooks import priorities
@@ -180,6 +180,7 @@ class Net:
             raise
         await beside(lambda: self._leave(turn))
 
+    @reading()
     def undo(self, handle: str = "", *, dry_run: bool = False, paths: SomePaths | None = None) -> Undone:
         """Takes back a turn (``t14``) or a call (``t14.2``); without a handle the newest turn of this conversation that changed
         something. With ``paths`` only those and what lies below them. Raises SafetyError; then nothing was changed.
@@ -201,6 +202,7 @@ class Net:
         assert isinstance(report, UndoReport)
         return undone(report, self.told_path)
 
+    @reading()
     def redo(self, handle: str = "", *, dry_run: bool = False) -> Undone:
         """Takes back an undo: of the turn that ``handle`` names, else the newest. Raises SafetyError; then nothing was changed."""
         from safety.adapters.embed.results import undone
@@ -209,6 +211,7 @@ class Net:
 
         return undone(redo.run(self.session, RedoArgs(handle=handle, dry_run=dry_run)), self.told_path)
 
+    @reading()
     def log(self, limit: int | None = 50) -> tuple[LogRow, ...]:
         """What agents and the user did in this workspace, newest first, as ``git safety log`` has it. Raises SafetyError."""
         from safety.commands import log
@@ -391,7 +394,8 @@ class Net:
 
     def _begin(self, turn: Turn) -> None:
         with self._closing:
-            turn.first, turn.before = len(self.notices), self.turn_number(until_now=True)
+            turn.before = self.turn_number(until_now=True)
+            turn.first = 0 if self._session is None else len(self.notices)  # without a store no turn is protected
         if self._session is not None:
             self._forget_calls()
             with having(_beginning, turn):

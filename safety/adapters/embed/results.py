@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from safety.adapters.embed.turn import reading
 from safety.commands import changes
 from safety.commands.changes import Contents, Kind
 from safety.commands.report import Report, UndoReport, Verb
@@ -21,7 +22,7 @@ class Change:
     """One path that a turn changed. ``how``: added, modified, deleted, mode, type; ``note`` the few words that say more.
 
     ``before`` and ``after`` are read from the store when they are first asked for: the content of a file, the target of a link,
-    None where there was no file or where its content is not covered (``note`` then says why).
+    None where there was no file or where its content is not covered (``note`` then says why). Raises SafetyError once the store is gone.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Change:
     def after(self) -> bytes | None:
         return self._read(self._new)
 
+    @reading()
     def _read(self, state: PathState) -> bytes | None:
         return self._contents.read(state) if isinstance(state, Present) and state.kind != "dir" else None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from safety.faults import SafetyError
@@ -18,6 +20,21 @@ class NotRecorded(SafetyError):
     """Nothing of the turn could be recorded; the newest turn in the log is another one."""
 
     code = "not-recorded"
+
+
+class StoreLost(SafetyError):
+    """The store was there when the net was opened, and cannot be used any more."""
+
+    code = "store-lost"
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What the system says of a store that is gone, as StoreLost."""
+    try:
+        yield
+    except OSError as fault:
+        raise StoreLost(f"the store cannot be used: {fault.strerror or fault}", "git safety doctor") from fault
 
 
 class Turn:
@@ -50,6 +67,7 @@ class Turn:
         return f"<Turn {self.handle or '(not recorded)'} {self.prompt!r}>"
 
     @property
+    @reading()
     def changes(self) -> tuple[Change, ...]:
         """What the turn has changed so far, a `Change` a path, sorted. Raises SafetyError where nothing could be recorded."""
         from safety.adapters.embed.results import changes_of

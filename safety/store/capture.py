@@ -181,7 +181,9 @@ class Scan:
                 directories.capture_place(place)
         directories.finish([place.common for place in outside if place is not None])
         self.git_files_file.unlink(missing_ok=True)
+        folder = self.snapshot.state(b"")
         self.editor.put(b"", ABSENT)
+        self.editor.put(b"", folder)  # in a snapshot it is always there, so it keeps its mode: what was in it tells what went
         for member in self.snapshot.members():
             self.editor.remove_index(member)
         return self.draft(self.editor.finish())

@@ -1126,6 +1126,16 @@ def test_a_store_that_is_lost(repo: RepoBuilder, tools: Tools, lost: str) -> Non
     aside.rename(folder)
 
 
+def test_a_workspace_that_was_removed(repo: RepoBuilder, net: Net) -> None:
+    """It is told by what was in it, whatever the mode of the folder, and comes back with that mode."""
+    repo.root.chmod(0o750)
+    with net.turn() as turn:
+        net.protect(lambda: shutil.rmtree(repo.root))()
+    assert {one.how for one in turn.changes} == {"deleted"} and "a.txt" in [one.path for one in turn.changes]
+    assert "a.txt" in turn.undo().restored and repo.read("a.txt") == NINE_LINES
+    assert repo.root.stat().st_mode & 0o777 == 0o750
+
+
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     """A wrong path is an error at once, as is an id that stands for something else."""
     with pytest.raises(SafetyError, match="is no folder"):

@@ -636,14 +636,16 @@ class Recorder:
             self.append(head.tree, record)
 
     def _note_witness(self) -> None:
-        """A turn may have replaced or removed the folder itself: it stays the same workspace."""
+        """A turn may have replaced or removed the folder itself: it stays the same workspace, unless that goes on elsewhere by now."""
         try:
             info = os.stat(self.root)
             seen = replace(self.entry, device=info.st_dev, inode=info.st_ino)
         except OSError:
             seen = replace(self.entry, device=0, inode=0)
         if (seen.device, seen.inode) != (self.entry.device, self.entry.inode):
-            registry.save(self.place.home, seen)
+            known = registry.recorded(self.place.home, self.root)
+            if known is not None and known.key == self.entry.key:
+                registry.save(self.place.home, seen)
 
     def _step_back(self) -> bool:
         """The head was lost with the power: the newest whole operation takes its place, and nothing is believed of the caches."""

@@ -58,9 +58,14 @@ def open_session(
     too_wide = wide_folders(environ)
     entry = registry.locate(home, cwd, too_wide)
     if alone and entry.root != (path := registry.real_path(cwd)):
-        entry = registry.Entry(path, registry.key_of(path), registry.key_of(path))
+        entry = registry.new_entry(home, path)
+    if registry.recorded(home, entry.root) is None:
+        from safety.store.moved import take_over  # a first contact, or a folder that was moved
+
+        moved = take_over(home, cwd, too_wide, clock())
+        entry = moved if moved is not None and (moved.root == entry.root or not alone) else entry
     settings = load_settings(environ, entry.root, lenient=lenient)
-    is_new = registry.load(home, entry.key) is None
+    is_new = registry.recorded(home, entry.root) is None
     git = Git(environ)
     entry = _with_witness(home, entry)
     state = state_folder(home, entry)
@@ -71,7 +76,7 @@ def open_session(
             from safety.store.seed import create_store  # a store is made once
 
             create_store(store)
-        if registry.load(home, entry.key) != entry:
+        if registry.recorded(home, entry.root) != entry:
             registry.save(home, entry)
     except OSError as fault:
         raise registry.StateUnusable(

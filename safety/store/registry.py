@@ -2,14 +2,17 @@
 
 One file a workspace under ``workspaces/``, named after the real path of its root. The nearest recorded ancestor wins, else the git top
 level, else the folder itself. A witness (device and inode of the root, root commits) tells a folder that was replaced from one that is
-the same: a replaced one gets a new generation of its log, never a silent mix (redteam A8).
+the same: a replaced one gets a new generation of its log, never a silent mix (redteam A8). It also tells where a folder was moved to,
+see ``moved``: the file goes by the new root then, what is named after ``key`` stays.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +37,10 @@ class StateNewer(SafetyError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One workspace: its root, the store that keeps its operations, the log's name there, and the witness."""
+    """One workspace: its root, the store that keeps its operations, the log's name there, and the witness.
+
+    ``key`` names the log and the state folder. It comes from the root at first contact and outlives a move, so no two roots share one.
+    """
 
     root: bytes
     key: str
@@ -91,8 +97,8 @@ def find(home: Path, cwd: bytes, too_wide: frozenset[bytes] = frozenset()) -> En
     """The recorded workspace that holds the folder, nearest first; one that is ``too_wide`` only holds itself."""
     path = start = real_path(cwd)
     while True:
-        entry = load(home, key_of(path))
-        if entry is not None and entry.root == path and (path == start or path not in too_wide):
+        entry = recorded(home, path)
+        if entry is not None and (path == start or path not in too_wide):
             return entry
         parent = os.path.dirname(path)
         if parent == path:
@@ -110,13 +116,36 @@ def locate(home: Path, cwd: bytes, too_wide: frozenset[bytes] = frozenset()) -> 
     if root is not None and (real_path(root) == path or real_path(root) not in too_wide):
         repository = open_repository(root)
         if repository is not None and repository.problem is None and not repository.bare:
-            return Entry(real_path(root), key_of(real_path(root)), key_of(real_path(repository.common_dir)))
-    return Entry(path, key_of(path), key_of(path))
+            return Entry(real_path(root), _free_key(home, real_path(root)), key_of(real_path(repository.common_dir)))
+    return new_entry(home, path)
 
 
-def load(home: Path, key: str) -> Entry | None:
+def new_entry(home: Path, path: bytes) -> Entry:
+    """A folder that is recorded nowhere yet, with a store of its own."""
+    return Entry(path, _free_key(home, path), key_of(path))
+
+
+def _free_key(home: Path, root: bytes) -> str:
+    """The key of a new workspace: that of its root, unless a folder that was moved away from there has it still."""
+    taken = {entry.key for entry in everything(home)}
+    keys = (key_of(root + b"\0%d" % number if number else root) for number in itertools.count())
+    return next(key for key in keys if key not in taken)
+
+
+def file_of(home: Path, root: bytes) -> Path:
+    return home / "workspaces" / f"{key_of(root)}.json"
+
+
+def recorded(home: Path, root: bytes) -> Entry | None:
+    """The workspace recorded for just this root."""
+    entry = _load(file_of(home, root))
+    return entry if entry is not None and entry.root == root else None
+
+
+def _load(file: Path) -> Entry | None:
     try:
-        raw = json.loads((home / "workspaces" / f"{key}.json").read_bytes())
+        raw = json.loads(file.read_bytes())
+        key = raw.get("key", file.stem)
         return Entry(
             raw["root"].encode("latin-1"), key, raw["store"], raw["generation"], raw["device"], raw["inode"], raw["history"]
         )
@@ -124,32 +153,36 @@ def load(home: Path, key: str) -> Entry | None:
         return None
 
 
+def files(home: Path) -> Iterator[tuple[Path, Entry]]:
+    """All recorded workspaces, each with its file: not that of its root where a kill has cut a move short."""
+    for file in sorted((home / "workspaces").glob("*.json")):
+        entry = _load(file)
+        if entry is not None:
+            yield file, entry
+
+
 def everything(home: Path) -> list[Entry]:
     """All recorded workspaces."""
-    found = []
-    for path in sorted((home / "workspaces").glob("*.json")):
-        entry = load(home, path.stem)
-        if entry is not None:
-            found.append(entry)
-    return found
+    return [entry for _, entry in files(home)]
 
 
 def save(home: Path, entry: Entry) -> None:
     raw: dict[str, Any] = {
         "v": STATE_VERSION,
         "root": entry.root.decode("latin-1"),
+        "key": entry.key,
         "store": entry.store,
         "generation": entry.generation,
         "device": entry.device,
         "inode": entry.inode,
         "history": entry.history,
     }
-    write_whole(home / "workspaces" / f"{entry.key}.json", json.dumps(raw).encode("ascii"), durable=False)
+    write_whole(file_of(home, entry.root), json.dumps(raw).encode("ascii"), durable=False)
 
 
 def forget(home: Path, entry: Entry) -> None:
     """The folder is no workspace any more; what was stored for it stays."""
-    (home / "workspaces" / f"{entry.key}.json").unlink(missing_ok=True)
+    file_of(home, entry.root).unlink(missing_ok=True)
 
 
 def witnessed(entry: Entry, history: str) -> Entry:

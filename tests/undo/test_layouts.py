@@ -212,6 +212,84 @@ def test_folder_put_back_from_a_copy_goes_on(repo: RepoBuilder, tmp_path: Path) 
     assert repo.read("a.txt") == NINE_LINES
 
 
+def moved(repo: RepoBuilder, name: str = "moved") -> None:
+    """The user moves the workspace's folder."""
+    root = repo.root.with_name(name)
+    repo.root.rename(root)
+    repo.watched = [root if folder == repo.root else folder for folder in repo.watched]
+    repo.root = root
+
+
+@pytest.mark.parametrize("below", ["", "src/lib"])
+def test_moved_folder_is_taken_over(repo: RepoBuilder, below: str) -> None:
+    """A moved repository keeps its log: undo there, and the next turn there. Rule: same witness, and the old place has it no more."""
+    before = repo.picture()
+    repo.agent_runs("rm b.txt; echo agent >a.txt; git add -A; git commit -qm agent; echo more >>a.txt")
+    moved(repo)
+
+    repo.undo(cwd=repo.path(below))
+    repo.assert_is(before)
+
+    repo.agent_runs("echo again >a.txt")
+    moved(repo, "again")
+    assert "t2" in repo.must("log").out
+    repo.undo()
+    repo.assert_is(before)
+
+
+def test_moved_plain_folder_is_taken_over(folder: RepoBuilder) -> None:
+    """Without a history a file that lies there as it was stands in for the first commit."""
+    folder.write("a", "a\n")
+    folder.write("sub/b", "b\n")
+    before = folder.picture()
+    folder.agent_runs("rm a")
+    moved(folder)
+
+    folder.undo()
+
+    folder.assert_is(before)
+
+
+def test_new_folder_at_the_old_place_begins_anew(repo: RepoBuilder) -> None:
+    """What is made where a moved folder was shares neither log nor state with it. Rule: no two roots have one key."""
+    old = repo.root
+    repo.agent_runs("echo agent >a.txt")
+    moved(repo)
+    repo.must("log")
+    new = RepoBuilder(old, repo.env)
+    new.commit("unrelated", a_txt="unrelated\n")
+    new.run("run", "--", "rm", "a.txt")
+    assert "t2" not in new.must("log").out
+
+    new.undo()
+    repo.undo()
+
+    assert (new.read("a.txt"), repo.read("a.txt")) == ("unrelated\n", NINE_LINES)
+
+
+def test_copied_folder_is_not_taken_over(repo: RepoBuilder, tmp_path: Path) -> None:
+    """A copy has no log, whether or not the folder it was made from is there still. Rule: the inode is another."""
+    repo.agent_runs("echo agent >a.txt")
+    repo.sh(f"cp -a . {tmp_path}/copy; cp -a . {tmp_path}/other")
+    assert "No agent has worked here" in repo.run("undo", cwd=tmp_path / "copy").text
+    moved(repo)
+
+    assert "No agent has worked here" in repo.run("undo", cwd=tmp_path / "other").text
+    repo.undo()
+    assert repo.read("a.txt") == NINE_LINES
+
+
+def test_other_folder_with_the_same_inode_is_not_taken_over(folder: RepoBuilder) -> None:
+    """File systems use an inode again: a folder in which nothing is as it was is another one."""
+    folder.write("a", "a\n")
+    folder.agent_runs("echo agent >>a")
+    moved(folder)
+    folder.write("a", "unrelated\n")
+    folder.write("b", "unrelated\n")
+
+    assert "No agent has worked here" in folder.run("undo").text
+
+
 def test_workspace_through_a_link(repo: RepoBuilder) -> None:
     """A workspace entered through a symbolic link is the same workspace. Rule: keyed by the real path of the root."""
     link = repo.root.parent / "link"

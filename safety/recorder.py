@@ -108,7 +108,7 @@ class Recorder:
     @property
     def is_run(self) -> bool:
         """Whether this process is the agent, so that its death ends the call."""
-        return self.id.startswith(RUN_PREFIX)
+        return _is_run(self.id)
 
     @property
     def fails_closed(self) -> bool:
@@ -169,7 +169,6 @@ class Recorder:
                     self._checkpoint(paths or (), state)
             elif scan and (paths is None or paths):
                 self._checkpoint(paths, state)
-            self._defer_outer()
             state.calls += 1
             declared_text = None if paths is None else [path.decode("latin-1") for path in paths]
             command = call.input.get("command")
@@ -290,6 +289,11 @@ class Recorder:
         """Sessions of this workspace whose turn is running."""
         return [state for state in self.sessions.all() if state.is_open and self._is_alive(state)]
 
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether a turn is open below this ``run``: what changes is that one's to record."""
+        return any(state.within == self.id for state in self.open_turns())
+
     def append(self, tree: bytes, record: Record) -> Operation:
         """Publishes an operation. The caller holds the lock.
 
@@ -401,7 +405,9 @@ class Recorder:
 
     def _open_calls(self) -> list[OpenCall]:
         """Calls between PRE and POST in every session that is alive."""
-        return [call for state in self.sessions.all() if self._is_alive(state) for call in state.open_calls()]
+        states = [state for state in self.sessions.all() if self._is_alive(state)]
+        outer = {state.within for state in states if state.is_open}
+        return [call for state in states for call in state.open_calls(deferred=state.session in outer)]
 
     def _bury_dead(self) -> None:
         """Ends the turns of sessions that died in a call: what changed since their last sign of life is nobody's for certain.
@@ -425,13 +431,10 @@ class Recorder:
     def _is_alive(self, state: SessionState) -> bool:
         return state.session == self.id or state.is_alive(self.now_ms())
 
-    def _actor(self) -> str:
-        return actor_between_calls(self._open_calls(), bool(self.open_turns()))
-
     def _checkpoint_record(self, scope: tuple[bytes, ...] | None, turn: int) -> Record:
-        open_calls = [call for call in self._open_calls() if not call.deferred]
-        actor = self._actor()
-        turns = self.open_turns()
+        everyone, turns = self._open_calls(), self.open_turns()
+        actor = actor_between_calls(everyone, bool(turns))
+        open_calls = [call for call in everyone if not call.deferred] or everyone
         if not turn and turns:
             turn = turns[0].turn
         kind = "checkpoint" if self.log.head_id() is not None else "first"
@@ -442,9 +445,14 @@ class Recorder:
             session=self.id,
             turn=0 if actor == "user" else turn,
             scope=scope,
+            running_ms=self._longest_run_ms(turns) if actor == "mixed" else 0,
             open_calls=tuple(call.key for call in open_calls),
-            owners={} if actor == "mixed" else self._settle(None, ()),  # no call is open any more, so nobody else will
+            owners={} if open_calls else self._settle(None, ()),  # no call is open any more, so nobody else will
         )
+
+    def _longest_run_ms(self, turns: Sequence[SessionState]) -> int:
+        began = [state.began_ms for state in turns if state.began_ms and _is_run(state.session)]
+        return self.now_ms() - min(began) if began else 0
 
     def _checkpoint(self, paths: tuple[bytes, ...] | None, state: SessionState) -> Operation | None:
         with collector_paused():
@@ -465,6 +473,7 @@ class Recorder:
 
     def _save(self, state: SessionState) -> None:
         state.heard_ms = self.now_ms()
+        state.within = self.run_parent
         if self.is_run or self.process:  # a worker that was forked ends without the agent; a daemon goes on without its parent
             state.process = self.process if self.process and is_running(self.process) else own_process()
         if self.agent:
@@ -492,17 +501,6 @@ class Recorder:
         self.sessions.drop_results(self.id)
         self._save(state)
 
-    def _defer_outer(self) -> None:
-        """Below ``run`` the hooks take over: the outer call keeps only what no inner record explains (design 5.4 rule 7)."""
-        if not self.run_parent or self.run_parent == self.id:
-            return
-        outer = self.sessions.load(self.run_parent)
-        changed = False
-        for item in outer.pending.values():
-            changed, item.deferred = changed or not item.deferred, True
-        if changed:
-            self.sessions.save(outer)
-
     def _post(self, call: Call, error: str | None) -> int:
         """Gives the call's number in its turn, 0 for one that is not open."""
         state = self.sessions.load(self.id)
@@ -515,16 +513,17 @@ class Recorder:
         draft = None
         if scope is None or scope:
             draft = self._everything() if scope is None else self._declared(scope)
-        others = [other for other in self._open_calls() if not other.deferred and other.call_id != call.id]
+        everyone = [other for other in self._open_calls() if other.call_id != call.id]
+        others = [other for other in everyone if not other.deferred]
         own = next(other for other in state.open_calls() if other.call_id == call.id)
         reads = scope is None and _reads_only(pending.command)
         status = "error" if error else "ok"
         pushed = not error and "push" in pending.command and _pushes(pending.command)
-        if draft is not None and (draft.is_change or self._unsettled() or pushed):
+        if draft is not None and (draft.is_change or pushed or (self._unsettled() and (others or not everyone))):
             record = Record(
                 self.new_id(),
                 "call",
-                self._actor_of(pending, reads, bool(others)),
+                self._actor_of(reads, bool(others)),
                 session=self.id,
                 agent=dict(self.agent or state.agent),
                 turn=state.turn,
@@ -540,9 +539,9 @@ class Recorder:
                 pushed=pushed,
                 duration_ms=max(0, self.now_ms() - pending.started_ms),
                 running_ms=max(0, self.now_ms() - state.began_ms) if self.is_run else 0,
-                open_calls=tuple(item.key for item in [own, *others]) if others else (),
+                open_calls=tuple(item.key for item in ([own, *others] if others else everyone)),
             )
-            if not others:
+            if not everyone:
                 record = replace(record, owners=self._settle(record, draft.changed))
             self._append(draft, record)
         elif draft is not None:
@@ -553,14 +552,11 @@ class Recorder:
         return pending.call
 
     @staticmethod
-    def _actor_of(pending: Pending, reads: bool, has_others: bool) -> str:
-        """An outer call below which hooks took over, and a command that only reads, own nothing of what was seen to change.
-
-        Beside a call that is open still, it may be that one's.
-        """
-        if pending.deferred or (reads and not has_others):
-            return "unattributed"
-        return "mixed" if has_others else "agent"
+    def _actor_of(reads: bool, has_others: bool) -> str:
+        """A command that only reads owns nothing of what was seen to change. Beside a call that is open still, it may be that one's."""
+        if has_others:
+            return "mixed"
+        return "unattributed" if reads else "agent"
 
     def _unsettled(self) -> bool:
         return bool(group_of_mixed(self.log.walk()))
@@ -576,7 +572,7 @@ class Recorder:
         if own is not None:
             pairs.append((own, list(changed)))
         owners = settle_owners(pairs)
-        return {item.id: owners[item.id] for item in group}
+        return {item.id: owners[item.id] for item in group if item.id in owners}
 
     def _continue(self) -> bool:
         """Counts one more time that the turn is sent back; False where that was often enough, as several hosts would do it for ever."""
@@ -619,14 +615,14 @@ class Recorder:
         head = self.log.head()
         if head is not None:
             owners: Mapping[str, Mapping[bytes, str]] = {}
-            if not [call for call in self._open_calls() if not call.deferred]:
+            if not self._open_calls():
                 owners = self._settle(None, ())
             record = Record(
                 self.new_id(),
                 "turn",
                 "agent",
-                session=self.id,
-                agent=dict(self.agent or state.agent),
+                session=state.session,  # another one's, where that is buried
+                agent=dict(state.agent),
                 turn=state.turn,
                 prompt=state.prompt,
                 calls=state.calls,
@@ -724,7 +720,11 @@ def spoken(value: object) -> str:
 
 def is_one_conversation(first: str, second: str) -> bool:
     """Whether two sessions are one to a person: commands run one after another are one conversation with the shell."""
-    return first == second or (first.startswith(RUN_PREFIX) and second.startswith(RUN_PREFIX))
+    return first == second or (_is_run(first) and _is_run(second))
+
+
+def _is_run(session: str) -> bool:
+    return session.startswith(RUN_PREFIX)
 
 
 def _reads_only(command: str) -> bool:

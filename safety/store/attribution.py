@@ -19,7 +19,7 @@ AGENT_ACTORS = ("agent", "gate", "commit")
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A tool call between its PRE and its POST. ``deferred``: an outer ``run`` below which hooks have taken over."""
+    """A tool call between its PRE and its POST. ``deferred``: an outer ``run`` below which a turn is open, which has taken over."""
 
     session: str
     turn: int
@@ -49,7 +49,9 @@ def actor_between_calls(open_calls: Sequence[OpenCall], any_turn_open: bool) -> 
 
 
 def group_of_mixed(operations: Iterable[Operation]) -> list[Operation]:
-    """The unsettled mixed checkpoints at the head of a log, newest first."""
+    """The unsettled mixed checkpoints at the head of a log, and calls that ended while another was open, newest first; empty without any
+    checkpoint. A record made while no call was open ends them.
+    """
     group = []
     for operation in operations:
         record = operation.record
@@ -57,9 +59,9 @@ def group_of_mixed(operations: Iterable[Operation]) -> list[Operation]:
             continue
         if record.owners or (record.actor != "mixed" and not record.open_calls):
             break
-        if record.actor == "mixed":
+        if record.actor == "mixed" or record.kind == "call":
             group.append(operation)
-    return group
+    return group if any(operation.record.actor == "mixed" for operation in group) else []
 
 
 def settle_owners(group: Sequence[tuple[Record, Sequence[bytes]]], *, final: bool = True) -> dict[str, dict[bytes, str]]:
@@ -76,6 +78,8 @@ def settle_owners(group: Sequence[tuple[Record, Sequence[bytes]]], *, final: boo
     }
     owners: dict[str, dict[bytes, str]] = {}
     for record, paths in group:
+        if record.actor != "mixed":
+            continue
         open_keys = [key for key in record.open_calls if key in posted or not final]
         owners[record.id] = _fold({path: _owner(path, open_keys, posted) for path in paths})
     return owners

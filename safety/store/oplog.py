@@ -39,7 +39,7 @@ class Record:
     ``declared`` are paths, None meaning everything / not declared. ``owners`` settles mixed checkpoints: operation id -> path ->
     ``session/turn/call`` or ``shared``. ``undoes`` names the operations an undo or redo took back.
     ``pushed``: the command was seen to push. ``running_ms``: how long the ``run`` that a call was cut out of had been running at the
-    call's end; 0 for any other call.
+    call's end, or the oldest one at a mixed checkpoint; 0 for any other.
     """
 
     id: str

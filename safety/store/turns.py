@@ -33,7 +33,6 @@ class Pending:
     summary: str
     declared: list[str] | None
     started_ms: int
-    deferred: bool = False
     command: str = ""
 
 
@@ -42,7 +41,7 @@ class SessionState:
     """One conversation. ``done`` maps finished call ids to their status, so that an event heard twice is known.
 
     ``process`` is the process that is the agent itself (``run``), in the form of ``own_process``; empty where none is known.
-    ``began_ms``: when its first turn began.
+    ``began_ms``: when its first turn began. ``within``: the session of the ``run`` that its agent was started below.
     ``asked``: effects that the guard has stopped in this turn, with the last call that would have had them.
     ``continued``: the turn was sent back to the agent, so that the next start is the same turn; ``sent_back``: how often.
     ``checks``: what they said, and how often.
@@ -61,6 +60,7 @@ class SessionState:
     calls: int = 0
     heard_ms: int = 0
     process: str = ""
+    within: str = ""
     pending: dict[str, Pending] = field(default_factory=dict)
     done: dict[str, str] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class SessionState:
         """Whether its agent still runs: as long as its process, where one is known; of a hook's harness only, when it was heard last."""
         return is_running(self.process) if self.process else now_ms - self.heard_ms < DEAD_AFTER_MS
 
-    def open_calls(self) -> list[OpenCall]:
+    def open_calls(self, *, deferred: bool = False) -> list[OpenCall]:
         return [
             OpenCall(
                 self.session,
@@ -84,7 +84,7 @@ class SessionState:
                 item.call,
                 item.call_id,
                 None if item.declared is None else tuple(path.encode("latin-1") for path in item.declared),
-                item.deferred,
+                deferred,
             )
             for item in self.pending.values()
         ]

@@ -219,6 +219,8 @@ class Protection:
         The command runs on meanwhile: what it writes just now is the next call's, not nobody's.
         """
         assert self._session is not None
+        if self._session.is_taken_over:
+            return
         if self._close_call():
             self._session.open_turn(self._command, scan=False)
         self._open_call(scan=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -435,6 +436,110 @@ def test_nested_protection(repo: RepoBuilder, hooks_inside: bool) -> None:
     assert done.code == 0, done.text
     repo.undo()
     repo.assert_is(before)
+
+
+RUN = shlex.join([sys.executable, "-m", "safety.terminal", "run", "--", "/bin/sh", "-c"])
+
+
+def within(script: str) -> str:
+    """A line of a shell script that runs the script under a protection of its own."""
+    return f"{RUN} {shlex.quote(script)}"
+
+
+def changed(repo: RepoBuilder, turn: str) -> list[str]:
+    return sorted(row["path"] for row in repo.must("show", turn, "--json").report["changes"])
+
+
+@pytest.mark.parametrize(
+    ("script", "turns"),
+    [
+        (f"echo o >>a.txt; {within('echo i >b.txt; git commit -qam i')}; echo o >new", {"t1": ["a.txt", "new"], "t2": ["b.txt"]}),
+        (f"echo >1; {within('echo >2')}; echo >3; {within('echo >4')}; echo >5", {"t1": ["1", "3", "5"], "t2": ["2"], "t3": ["4"]}),
+        (within(f"echo >1; {within('echo >2')}; echo >3") + "; echo >4", {"t1": ["4"], "t2": ["1", "3"], "t3": ["2"]}),
+        (within("echo >1; kill -KILL $PPID") + " || true; echo >2", {"t1": ["1", "2"]}),
+    ],
+    ids=["one", "two", "three deep", "killed"],
+)  # fmt: skip
+def test_outer_run_keeps_what_no_inner_one_explains(repo: RepoBuilder, script: str, turns: dict[str, list[str]]) -> None:
+    """A run below a run owns what it did itself, the outer one the rest; undo after undo takes all of it back.
+
+    Rule: the outer keeps what no inner record explains.
+    """
+    before = repo.picture()
+    repo.must("run", "--", "/bin/sh", "-c", script, env={"PYTHONPATH": str(PROJECT)})
+
+    assert {turn: changed(repo, turn) for turn in turns} == turns
+    for _ in turns:
+        repo.undo()
+    repo.assert_is(before)
+
+
+def test_hooks_below_a_run_leave_it_the_rest(repo: RepoBuilder) -> None:
+    """Before, between and after the turns of an agent below it the run owns what changes; between two calls of a turn nobody does."""
+    outer = open_session(os.fsencode(repo.root), "run-1", repo.env)
+    call = Call("run-1.1", "run", {"command": "agent"}, os.fsencode(repo.root))
+    outer.pre(call)
+    repo.env["GIT_SAFETY_RUN"] = outer.id
+    repo.write("before", "o\n")
+    with repo.turn():
+        with repo.call():
+            repo.write("inside", "i\n")
+        repo.write("gap", "nobody\n")
+        with repo.call():
+            repo.write("inside2", "i\n")
+    repo.write("between", "o\n")
+    repo.agent_runs("echo i >inside3")
+    repo.write("after", "o\n")
+    outer.post(call)
+    outer.end(scan=False)
+    outer.close()
+
+    assert outer.last_turn_summary() is None  # of a finished run nothing but the log stays
+    removed = [repo.undo(turn).paths("removed") for turn in ("t3", "t2", "t1")]
+    assert removed == [["inside3"], ["inside", "inside2"], ["after", "before", "between"]]
+    assert repo.exists("gap")
+
+
+def test_runs_at_once_share_whatever_runs_below_one(repo: RepoBuilder) -> None:
+    """A run that was started below another shares with a third beside both, as the other does. Rule: overlapping calls share.
+
+    While its turn is open the outer one does not cut its own.
+    """
+    root = os.fsencode(repo.root)
+    below = {**repo.env, "GIT_SAFETY_RUN": "run-1"}
+    one, two, three = (open_session(root, f"run-{n}", below if n == 3 else repo.env) for n in (1, 2, 3))
+    calls = {session.id: Call(f"{session.id}.1", "run", {"command": "x"}, root) for session in (one, two, three)}
+    one.pre(calls[one.id])
+    two.pre(calls[two.id])
+    repo.write("1", "one or two\n")
+    three.pre(calls[three.id])
+    assert (one.is_taken_over, two.is_taken_over) == (True, False)
+    repo.write("2", "two or three\n")
+    for session in (three, one, two):
+        session.post(calls[session.id])
+        session.end(scan=False)
+        session.close()
+        repo.write("3", "one or two\n")
+        assert not one.is_taken_over
+
+    for turn in ("t3", "t2", "t1"):
+        repo.run("undo", turn, "--json")
+        assert repo.exists("1") and repo.exists("2") and repo.exists("3")
+    repo.must("undo", "t1", "--include-unattributed", "--now")
+    assert (repo.exists("1"), repo.exists("2"), repo.exists("3")) == (False, True, False)
+
+
+def test_run_that_dies_after_an_inner_one_owns_nothing(repo: RepoBuilder) -> None:
+    """What it did before the inner one began is nobody's for certain then. Rule: a call without an end owns nothing."""
+    script = f"echo o >1; {within('echo i >2')}; echo o >3; kill -KILL $PPID"
+    repo.run("run", "--", "/bin/sh", "-c", script, env={"PYTHONPATH": str(PROJECT)})
+
+    repo.undo("t2")
+    assert (repo.exists("1"), repo.exists("2"), repo.exists("3")) == (True, False, True)
+    asked = repo.run("undo")
+    assert asked.code == 4 and "--include-unattributed" in asked.text
+    repo.must("undo", "t1", "--include-unattributed", "--now")
+    assert not repo.exists("1") and not repo.exists("3")
 
 
 def test_hook_answers_errors_in_form(repo: RepoBuilder) -> None:

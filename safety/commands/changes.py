@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from safety.store.oplog import Operation
 from safety.store.restore import Piece
 from safety.store.snapshot import Reader, Snapshot, changes
 from safety.store.takeback import GIT_FILES_NEVER_UNDONE
+from safety.store.worktrees import worktree_changes
 from safety.types import Absent, NotCovered, ObjectId, PathState, Present, Unknown
 
 Kind: TypeAlias = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
@@ -198,9 +199,9 @@ def with_renames(changes: Sequence[Change]) -> list[Change]:
 
 
 def uncovered_lines(
-    odb: ObjectStore, parts: Sequence[Piece], operations: Iterable[Operation], changes: Iterable[Change]
+    odb: ObjectStore, root: bytes, parts: Sequence[Piece], operations: Sequence[Operation], changes: Iterable[Change]
 ) -> tuple[PathLine, ...]:
-    """What of these changes is not covered: paths whose content is unknown, and what captures said of themselves then."""
+    """What of these changes is not covered: paths whose content is unknown, what captures said of themselves then, linked work trees."""
     found = [
         NotCovered(change.path, state.reason, state.size)
         for change in changes
@@ -218,7 +219,19 @@ def uncovered_lines(
                 for item in operation.record.not_covered
                 if item.path not in known and not (item.path and isinstance(before.state(item.path), Unknown))
             ]
+    with_git = {operation.id for operation in operations if operation.record.git_changed}
+    found += [item for piece in parts if piece.operation in with_git for item in _lost_worktrees(odb, root, piece)]
     return lines_of_notices(found)
+
+
+def _lost_worktrees(odb: ObjectStore, root: bytes, piece: Piece) -> Iterator[NotCovered]:
+    """Linked work trees outside of the workspace that went."""
+    before, after = Snapshot(odb, piece.before), Snapshot(odb, piece.after)
+    places = (member_place(before, root, member) for member in {b"", *before.members()})
+    for common in {place.common for place in places if place is not None}:
+        for change in worktree_changes(before, after, common):
+            if change.became == "removed" and not change.folder.startswith(root + b"/"):
+                yield NotCovered(change.folder, "linked-worktree")
 
 
 EMPTY = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")  # the empty blob; every empty file has it

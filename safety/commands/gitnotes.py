@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from safety.commands.changes import member_of
@@ -11,6 +12,7 @@ from safety.store.gitstate import GitValue, read_value
 from safety.store.members import MemberPlace, is_repository, member_place
 from safety.store.restore import Piece
 from safety.store.snapshot import Snapshot
+from safety.store.worktrees import worktree_changes
 from safety.types import ObjectId
 
 SHORT = 7
@@ -34,6 +36,8 @@ def git_notes(odb: ObjectStore, root: bytes, parts: Sequence[Piece]) -> tuple[st
         old, new = (_value(side, places[0] if side is after else places[-1]) for side in (before, after))
         prefix = f"{name.decode('utf-8', 'surrogateescape')}: " if name else ""
         notes += [prefix + note for note in _notes(odb, old, new)]
+        changed = worktree_changes(before, after, places[0].common) if old.exists and new.exists else ()
+        notes += [f"{prefix}the linked work tree {os.fsdecode(one.folder)} was {one.became}" for one in changed]
     return tuple(notes)
 
 

@@ -230,7 +230,7 @@ class _Rows:
         odb = self.book.log.odb
         changes = net_changes(odb, self.book.root, parts, self.only)
         contents = Contents(odb)
-        uncovered = uncovered_lines(odb, parts, operations, changes)
+        uncovered = uncovered_lines(odb, self.book.root, parts, operations, changes)
         if operations and operations[0].record.kind == "first":  # dependency folders that were there before anything was
             uncovered = tuple(line for line in uncovered if line.reason != "ignored-directory")
         files = [change for change in changes if not change.is_folder]

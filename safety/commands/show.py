@@ -42,7 +42,7 @@ def run(session: Session, args: ShowArgs) -> Report:
         changes=tuple(change_line(contents, change) for change in shown),
         unattributed=_said_to_be_shared(session, chosen, [change_line(contents, change) for change in others]),
         git_unattributed=git_others,
-        not_covered=uncovered_lines(odb, chosen.parts, chosen.operations, changes),
+        not_covered=uncovered_lines(odb, session.root, chosen.parts, chosen.operations, changes),
         git_notes=git_notes(odb, session.root, chosen.parts) if git else (),
         patches=patches(contents, shown) if args.patch else (),
         hints=_hints(chosen, bool(changes or git)),

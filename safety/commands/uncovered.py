@@ -25,6 +25,7 @@ REASONS = {
     "index-as-bytes": "the index is kept as a whole",
     "index-unreadable": "the index could not be read",
     "object-format": "history of a repository in another object format",
+    "linked-worktree": "a linked work tree outside of the workspace, removed",
     "directory": "a folder; its files are looked at by the next full snapshot",
 }
 

@@ -33,6 +33,7 @@ from safety.store.place import Place
 from safety.store.restore import KEPT, FilePlanner, Merge, Piece, Plan, Step
 from safety.store.snapshot import Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree
+from safety.store.worktrees import worktree_changes
 from safety.types import ABSENT, ObjectId, PathState, Present, Unknown
 
 GIT_FILES_NEVER_UNDONE = (b"FETCH_HEAD", b"COMMIT_EDITMSG", b"shallow", b"gitk.cache")
@@ -40,6 +41,10 @@ PUSHED = b"update by push"  # what git writes into a remote-tracking ref's log
 LOG_LINES = 50
 READ_BY_GIT = (b"HEAD", b"config", b"index", b"logs", b"objects", b"packed-refs", b"refs")
 SPECIAL = Unknown("special-file")  # a FIFO, socket or device
+WORKTREE_NOTES = {
+    "removed": "the linked work tree {0} was removed; its files are in no snapshot of this workspace",
+    "added": "the linked work tree {0} stays: git worktree remove {0}",
+}
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Planner:
                 before, after = (_without_remotes(self._value(tree, member)) for tree in (piece.before, piece.after))
                 if before != after:
                     return True
-        return any(self._logs(member, pieces) for member in members)
+        return any(self._logs(member, pieces) or self._worktree_notes(member, pieces) for member in members)
 
     def plan(self, pieces: Sequence[Piece], *, only: Sequence[bytes] | None = None, with_git: bool = True) -> Whole:
         """``pieces`` oldest first; with ``only`` just the paths at or below those, and no git state."""
@@ -303,23 +308,15 @@ class Planner:
         return found
 
     def _worktree_notes(self, member: MemberPlace, pieces: Sequence[Piece]) -> list[str]:
-        """Linked work trees outside the workspace that came or went: their files are in no snapshot of this workspace."""
+        """Linked work trees outside the workspace that came or went, whose files are in no snapshot of it."""
         before, after = Snapshot(self.place.odb, pieces[0].before), Snapshot(self.place.odb, pieces[-1].after)
         prefix = member.common + b"/worktrees/"
         names = {path[len(prefix) :].split(b"/")[0] for piece in pieces for path in piece.paths if path.startswith(prefix)}
-        notes = []
-        for name in sorted(names):
-            old, new = (self._read(snapshot, prefix + name + b"/gitdir").strip() for snapshot in (before, after))
-            folder = os.path.dirname(old or new)
-            if bool(old) == bool(new) or folder.startswith(self.place.root + b"/"):
-                continue
-            text = os.fsdecode(folder)
-            notes.append(
-                f"the linked work tree {text} was removed; its files are in no snapshot of this workspace"
-                if old
-                else f"the linked work tree {text} stays: git worktree remove {text}"
-            )
-        return notes
+        return [
+            WORKTREE_NOTES[change.became].format(os.fsdecode(change.folder))
+            for change in worktree_changes(before, after, member.common, names)
+            if change.became in WORKTREE_NOTES and not change.folder.startswith(self.place.root + b"/")
+        ]
 
     @staticmethod
     def _read(snapshot: Snapshot, path: bytes) -> bytes:

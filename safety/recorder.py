@@ -519,7 +519,7 @@ class Recorder:
         reads = scope is None and _reads_only(pending.command)
         status = "error" if error else "ok"
         pushed = not error and "push" in pending.command and _pushes(pending.command)
-        if draft is not None and (draft.is_change or pushed or (self._unsettled() and (others or not everyone))):
+        if draft is not None and (draft.is_change or draft.has_stirred or pushed or (self._unsettled() and (others or not everyone))):
             record = Record(
                 self.new_id(),
                 "call",

@@ -50,6 +50,7 @@ class Unknown:
 
 PathState: TypeAlias = Present | Absent | Unknown
 ABSENT = Absent()
+STIRRED = "ignored-changed"  # the reason of a NotCovered: an ignored folder in which a name came or went, a remark and no change
 
 
 @dataclass(frozen=True, slots=True)

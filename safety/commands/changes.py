@@ -18,7 +18,7 @@ from safety.store.restore import Piece
 from safety.store.snapshot import Reader, Snapshot, changes
 from safety.store.takeback import GIT_FILES_NEVER_UNDONE
 from safety.store.worktrees import worktree_changes
-from safety.types import Absent, NotCovered, ObjectId, PathState, Present, Unknown
+from safety.types import STIRRED, Absent, NotCovered, ObjectId, PathState, Present, Unknown
 
 Kind: TypeAlias = Literal["added", "modified", "deleted", "renamed", "mode", "type"]
 
@@ -217,7 +217,8 @@ def uncovered_lines(
             found += [
                 item
                 for item in operation.record.not_covered
-                if item.path not in known and not (item.path and isinstance(before.state(item.path), Unknown))
+                if item.path not in known
+                and (item.reason == STIRRED or not (item.path and isinstance(before.state(item.path), Unknown)))
             ]
     with_git = {operation.id for operation in operations if operation.record.git_changed}
     found += [item for piece in parts if piece.operation in with_git for item in _lost_worktrees(odb, root, piece)]

@@ -35,7 +35,7 @@ from safety.store.oplog import Operation, OpLog
 from safety.store.restore import Piece
 from safety.store.snapshot import AREAS
 from safety.store.turns import Sessions
-from safety.types import Unknown
+from safety.types import STIRRED, Unknown
 
 SHOWN = 50
 # How many older rows are counted for "... and N older"; beyond it, N is at least that.
@@ -247,7 +247,7 @@ class _Rows:
             git=git_word(odb, self.book.root, parts) if git else "",
             added=added,
             deleted=deleted,
-            not_covered=len(uncovered),
+            not_covered=sum(line.reason != STIRRED for line in uncovered),
             uncovered=uncovered if self.args.not_covered else (),
         )
         if self.args.stat:

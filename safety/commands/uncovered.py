@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from safety.commands.report import PathLine
-from safety.types import NotCovered, Unknown
+from safety.types import STIRRED, NotCovered, Unknown
 
 #: Reasons as codes and as people say them.
 REASONS = {
@@ -15,6 +15,7 @@ REASONS = {
     "mount-point": "another file system",
     "unreadable": "could not be read",
     "ignored-directory": "an ignored dependency, build or cache folder",
+    STIRRED: "an ignored dependency, build or cache folder in which something came or went",
     "ignored-large": "ignored by git, and large",
     "changed-while-reading": "changed while it was read",
     "deadline": "the snapshot ran out of time",
@@ -61,7 +62,7 @@ def uncovered_line(path: bytes, reason: str, size: int = 0, detail: str = "") ->
         reason_text(reason, size, detail),
         reason,
         size=size or None,
-        folder=reason in ("ignored-directory", "mount-point"),
+        folder=reason in ("ignored-directory", STIRRED, "mount-point"),
     )
 
 

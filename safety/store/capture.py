@@ -30,7 +30,7 @@ from safety.store.privateindex import PrivateIndex, is_indexed
 from safety.store.seed import is_complete, seed
 from safety.store.snapshot import Editor, IndexImage, IndexOdd, Snapshot, changed_indexes, changes
 from safety.store.trees import parse_tree
-from safety.types import ABSENT, NotCovered, ObjectId, PathState, Present, Unknown
+from safety.types import ABSENT, STIRRED, NotCovered, ObjectId, PathState, Present, Unknown
 
 PROGRESS_STEP = 256
 RETRIED = ("call-budget", "changed-while-reading", "unreadable", "deadline", "too-large", "special-file", "ignored-large")
@@ -306,6 +306,7 @@ class Scan:
                 self.editor.put(path, unknown)
             if unknown.reason != "ignored-directory":
                 self.not_covered.append(NotCovered(path, unknown.reason))
+        self.not_covered += [NotCovered(path, STIRRED) for path in survey.stirred]
         pending = sorted(path for path in candidates if path and path not in survey.uncovered and not is_git_path(path))
         ignored = survey.ignored | self._ignored_among(survey, [path for path in pending if self._is_unjudged(path, survey)])
         for number, path in enumerate(pending):

@@ -13,7 +13,7 @@ from safety.store.editor import Editor
 from safety.store.files import Observed, Tree, observe
 from safety.store.place import Budget, Limits, Place
 from safety.store.snapshot import Snapshot
-from safety.types import NotCovered, ObjectId, Present, Unknown
+from safety.types import STIRRED, NotCovered, ObjectId, Present, Unknown
 
 
 @dataclass
@@ -26,6 +26,11 @@ class Draft:
     git_changed: bool
     not_covered: list[NotCovered]
     settle: Callable[[], None] = lambda: None
+
+    @property
+    def has_stirred(self) -> bool:
+        """Whether a name came or went in an ignored folder that no snapshot holds."""
+        return any(item.reason == STIRRED for item in self.not_covered)
 
     @property
     def is_change(self) -> bool:

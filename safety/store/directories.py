@@ -25,7 +25,10 @@ from safety.types import Unknown
 RACY_NS = 2_000_000_000
 LONGEST_PLAIN_PATH = 3500
 IGNORED_DIRECTORY_FILES = 2000  # an ignored directory with more is a cache or a dependency tree, whatever its name
-CACHE_VERSION = 1
+IGNORED_WATCHED = 200
+CACHE_VERSION = 2
+
+IGNORED = Unknown("ignored-directory")
 
 Stamp = tuple[int, int, int, int]
 
@@ -41,9 +44,13 @@ class Seen:
 
 @dataclass
 class DirectoryCache:
-    """What the last walk saw. Losing it costs one full walk."""
+    """What the last walk saw. Losing it costs one full walk.
+
+    ``ignored``: the modification times of ignored directories that are not covered.
+    """
 
     directories: dict[bytes, Seen] = field(default_factory=dict)
+    ignored: dict[bytes, int] = field(default_factory=dict)
     uncovered: set[bytes] = field(default_factory=set)
     rules: str = ""
 
@@ -58,7 +65,8 @@ class DirectoryCache:
                 key.encode("latin-1"): Seen(tuple(stamp), tuple(name.encode("latin-1") for name in below), has_git)
                 for key, (stamp, below, has_git) in raw["directories"].items()
             }
-            return cls(seen, {name.encode("latin-1") for name in raw["uncovered"]}, raw["rules"])
+            ignored = {key.encode("latin-1"): mtime_ns for key, mtime_ns in raw["ignored"].items()}
+            return cls(seen, ignored, {name.encode("latin-1") for name in raw["uncovered"]}, raw["rules"])
         except (OSError, ValueError, KeyError, TypeError, UnicodeError):
             return cls()
 
@@ -66,6 +74,7 @@ class DirectoryCache:
         raw = {
             "v": CACHE_VERSION,
             "rules": self.rules,
+            "ignored": {key.decode("latin-1"): mtime_ns for key, mtime_ns in self.ignored.items()},
             "uncovered": [name.decode("latin-1") for name in self.uncovered],
             "directories": {
                 key.decode("latin-1"): (seen.stamp, [name.decode("latin-1") for name in seen.below], seen.has_git)
@@ -94,7 +103,8 @@ class Survey:
     """What a walk found, to be looked at by the capture.
 
     ``candidates`` may have changed; ``directories`` were read anew (their own state is to be put); ``ignored`` are new names that git
-    ignores; ``uncovered`` are new names that are not captured, with the reason; ``modes`` are known files whose permission bits or link
+    ignores; ``uncovered`` are new names that are not captured, with the reason; ``stirred`` are ignored directories that are not captured
+    and in which a name has come or gone; ``modes`` are known files whose permission bits or link
     count are unusual (only with ``stat_all``): path -> (mode, inode or None).
     """
 
@@ -102,6 +112,7 @@ class Survey:
     directories: dict[bytes, int] = field(default_factory=dict)
     ignored: set[bytes] = field(default_factory=set)
     uncovered: dict[bytes, Unknown] = field(default_factory=dict)
+    stirred: list[bytes] = field(default_factory=list)
     modes: dict[bytes, tuple[int, tuple[int, int] | None]] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     sealed: set[bytes] = field(default_factory=set)
@@ -144,6 +155,7 @@ class Walk:
         self.stat_all, self.reclassify = stat_all, reclassify
         self.found = Survey()
         self._device = -1
+        self._unread: set[bytes] = set()  # ignored directories that the snapshot knows of
 
     def run(self) -> Survey:
         level = [_Visit(b"", False, None)]
@@ -156,7 +168,24 @@ class Walk:
                 below.extend(self._sort_out(member, names))
             level = below
         self._forget_uncovered()
+        self._look_at_ignored()
         return self.found
+
+    def _look_at_ignored(self) -> None:
+        """One lstat for each ignored directory that is not captured; what lies deeper in it is not looked at.
+
+        Not for ``__pycache__``, of which there is one a package and nobody asks, and for the first few only: it is to cost nothing.
+        """
+        uncovered = {path for path, state in self.found.uncovered.items() if state == IGNORED}
+        paths = {*self.old.ignored, *uncovered, *self._unread} - self.found.cache.directories.keys()
+        watched = sorted(path for path in paths if not path.endswith(b"__pycache__"))
+        for path in watched[:IGNORED_WATCHED]:
+            info = self._lstat(path)
+            if info is None or not stat.S_ISDIR(info.st_mode):
+                continue
+            self.found.cache.ignored[path] = info.st_mtime_ns
+            if self.old.ignored.get(path, info.st_mtime_ns) != info.st_mtime_ns and path not in uncovered:
+                self.found.stirred.append(path)
 
     def _forget_uncovered(self) -> None:
         """A directory that is not captured is not walked again while its parent stays as it is."""
@@ -234,6 +263,8 @@ class Walk:
                     descend.append(name)
             elif before == "unknown" and not self.reclassify:
                 self.found.candidates.add(prefix + name)
+                if kind == "dir" and self.snapshot.state(prefix + name) == IGNORED:
+                    self._unread.add(prefix + name)
             else:
                 new.append((prefix + name, kind))
                 if kind == "dir":
@@ -318,7 +349,7 @@ class Walk:
                 self.found.ignored.add(path)
                 self.found.candidates.add(path)
             elif self.skip_names(path) or self._is_large(path):
-                self.found.uncovered[path] = Unknown("ignored-directory")
+                self.found.uncovered[path] = IGNORED
             else:
                 self.found.ignored.add(path)
                 yield _Visit(path, True, member)

@@ -14,6 +14,7 @@ from safety.terminal.drawing import View
 from safety.terminal.render import render
 from safety.terminal.screen import plain
 from tests.commands.conftest import Work
+from tests.support.repo import RepoBuilder
 
 
 def rows_of(work: Work, **args: object) -> tuple[LogRow, ...]:
@@ -319,3 +320,21 @@ def test_plain_folder(plain: Work) -> None:
     [row] = rows_of(plain)
 
     assert (row.files, row.added, row.deleted, row.commit) == (1, 1, 1, "")
+
+
+def test_log_names_ignored_folders_that_a_turn_stirred(repo: RepoBuilder) -> None:
+    """A new or a removed file directly in one, even if nothing else changed; undo and the plain log are not troubled with it."""
+    repo.write(".gitignore", "/build/\n")
+    repo.write("build/deep/x", "1\n")
+    repo.agent_runs("echo 1 >build/new")
+    repo.agent_runs("rm build/new; echo 1 >y")
+    repo.agent_runs("rm build/deep/x; echo 1 >z")
+
+    said = repo.must("log", "--not-covered").out
+    assert [line.split()[1] for line in said.splitlines() if line.startswith(("@", "o"))] == ["t2", "t1"]
+    assert said.count("build/  an ignored dependency, build or cache folder in which something came or went") == 2
+    assert "not covered" not in repo.must("log").out
+    for undone in ("z", "y"):
+        done = repo.undo()
+        assert (done.paths("removed"), done.paths("not covered")) == ([undone], [])
+    assert repo.run("undo").code == 4

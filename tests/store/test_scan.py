@@ -19,6 +19,7 @@ from safety.store.declared import Draft
 from safety.store.gitdir import GitDirectories
 from safety.store.place import Place
 from safety.store.snapshot import Snapshot
+from safety.types import STIRRED, NotCovered
 from tests.support.repo import RepoBuilder
 
 AHEAD_NS = 60 * 10**9
@@ -93,3 +94,45 @@ def test_what_did_not_change_in_git_is_not_read_again(user: RepoBuilder, place: 
 
     assert third.git_changed
     assert [path for path in read if path.startswith((b".git/refs", b"index"))] == [b".git/refs/heads/deep", b"index"]
+
+
+def test_ignored_folder_in_which_a_name_came_or_went_is_remarked_on(user: RepoBuilder, place: Place) -> None:
+    """Once, and it is no change; not for a file written in place, nor for what happens deeper or in a ``__pycache__``.
+
+    Rule: one lstat, never a walk.
+    """
+    user.write(".gitignore", "build/\n__pycache__/\n")
+    user.write("build/deep/x", "1\n")
+    user.write("__pycache__/x", "1\n")
+    user.write("build/out", "1\n")
+    draft = scanned(place)
+
+    def remarks() -> list[NotCovered]:
+        nonlocal draft
+        draft = scanned(place, draft)
+        assert not draft.is_change
+        return draft.not_covered
+
+    assert remarks() == []
+    user.write("build/out", "2\n")
+    user.write("__pycache__/y", "1\n")
+    user.remove("build/deep/x")
+    assert remarks() == []
+    user.write("build/new", "1\n")
+    assert remarks() == [NotCovered(b"build", STIRRED)]
+    assert remarks() == []
+    user.remove("build/new")
+    user.write("build/deep/y", "1\n")
+    assert remarks() == [NotCovered(b"build", STIRRED)]
+
+
+def test_ignored_folders_are_known_again_after_the_cache_is_lost(user: RepoBuilder, place: Place) -> None:
+    """The snapshot names them; what came or went between the two scans is missed."""
+    user.write(".gitignore", "build/\n")
+    user.write("sub/build/x", "1\n")
+    draft = scanned(place)
+    (place.state / "directories.json").unlink()
+    draft = scanned(place, draft)
+    assert not draft.has_stirred
+    user.write("sub/build/y", "1\n")
+    assert scanned(place, draft).has_stirred

@@ -38,6 +38,7 @@ Answer = TypeVar("Answer")
 
 LOCK_WAIT_S = 20.0
 RUN_PREFIX = "run-"
+_APART = "@"  # before an id of a harness's that would be taken for one of a `run`
 COMMAND_FIELDS = ("command", "cmd", "script")  # of a call's input: where a text for a shell stands
 PROMPT_LENGTH = 500
 SUMMARY_LENGTH = 300
@@ -109,6 +110,11 @@ class Recorder:
     def is_run(self) -> bool:
         """Whether this process is the agent, so that its death ends the call."""
         return _is_run(self.id)
+
+    @property
+    def given_id(self) -> str:
+        """The id as the harness gave it."""
+        return given_id(self.id)
 
     @property
     def fails_closed(self) -> bool:
@@ -716,6 +722,16 @@ def spoken(value: object) -> str:
     """The value as text; its type where it has none: a host's object may fail at it, which must not cost the call or its result."""
     text, fault = attempt(str, value)
     return f"<{type(value).__name__}>" if fault else str(text)
+
+
+def harness_id(given: str) -> str:
+    """The session id of a conversation that a harness calls ``given``: the same, but never that of a ``run``."""
+    return f"{_APART}{given}" if given.lstrip(_APART).startswith(RUN_PREFIX) else given
+
+
+def given_id(session_id: str) -> str:
+    """What the harness called the conversation: `harness_id` the other way."""
+    return session_id[1:] if session_id.startswith(_APART) and harness_id(session_id[1:]) == session_id else session_id
 
 
 def is_one_conversation(first: str, second: str) -> bool:

@@ -24,7 +24,7 @@ from safety.hooks.answers import ConfirmationResult, ElicitationRequest, Elicita
 from safety.hooks.confirm import Auto
 from safety.hooks.elicitation import SECRET_SHOWN, field_value
 from safety.hooks.events import HookType
-from safety.session import Call, Session, editable_field
+from safety.session import Call, Session, editable_field, given_id
 from safety.types import Decision
 
 CONFIRM, ELICIT = "questions.confirm", "questions.elicit"
@@ -193,7 +193,7 @@ class Questions:
             if not self.followed():
                 return None
             now, number = self.clock(), next(self._numbers)
-            about = {"id": f"q{number}", "kind": kind, "session": session.id, **shown}
+            about = {"id": f"q{number}", "kind": kind, "session": given_id(session.id), **shown}
             until = None if deadline_s is None else now + deadline_s
             question = self._open[about["id"]] = Question(about["id"], session.hooks, about, read, now, until)
             try:

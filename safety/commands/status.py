@@ -16,7 +16,7 @@ from safety.commands.uncovered import lines_of_states
 from safety.commands.undo import choose
 from safety.plumbing.refs import ref_text
 from safety.plumbing.repo import open_repository
-from safety.session import Session
+from safety.session import RUN_PREFIX, Session
 from safety.store.history import Turn
 from safety.store.packs import store_size
 from safety.store.pins import pins
@@ -88,7 +88,7 @@ def _presence(book: Book, name: str) -> Presence:
 
 
 def _agent_of(state: SessionState) -> str:
-    return RUN if state.session.startswith("run-") else state.agent.get("name") or "an agent"
+    return RUN if state.session.startswith(RUN_PREFIX) else state.agent.get("name") or "an agent"
 
 
 def _running(book: Book) -> Turn | None:

@@ -6,11 +6,12 @@ from collections.abc import Collection
 
 from safety.commands.redact import redacted
 from safety.commands.report import TurnTitle
+from safety.session import RUN_PREFIX, given_id
 from safety.store.history import Turn
 
 
 def agent_name(turn: Turn) -> str:
-    return turn.agent or ("run" if "run" in turn.tools or turn.session.startswith("run-") else "an agent")
+    return turn.agent or ("run" if turn.session.startswith(RUN_PREFIX) else "an agent")
 
 
 def both_ran(turns: Collection[int]) -> str:
@@ -22,7 +23,6 @@ def both_ran(turns: Collection[int]) -> str:
 def title_of(turn: Turn, call: int | None = None) -> TurnTitle:
     """The line that names a turn, or one call of it."""
     handle = f"{turn.handle}.{call}" if call else turn.handle
-    command = turn.session.startswith("run-") or "run" in turn.tools
-    return TurnTitle(
-        handle, agent_name(turn), turn.ended_ms, 0 if command else turn.calls, redacted(turn.prompt), command, turn.session
-    )
+    command = turn.session.startswith(RUN_PREFIX)
+    calls = 0 if command else turn.calls
+    return TurnTitle(handle, agent_name(turn), turn.ended_ms, calls, redacted(turn.prompt), command, given_id(turn.session))

@@ -17,7 +17,7 @@ from safety.commands.patches import plan_patches
 from safety.commands.report import Ask, Hint, Report, UndoReport
 from safety.commands.selection import open_book, select
 from safety.commands.titles import agent_name, both_ran, title_of
-from safety.session import RUN_PREFIX, Session, is_one_conversation
+from safety.session import RUN_PREFIX, Session, given_id, is_one_conversation
 from safety.store.history import Turn, find_operation, owned_by, parse_handle, pieces, shared_paths, turns
 from safety.store.oplog import UnknownHandle
 from safety.store.restore import KEPT, Piece, Step
@@ -226,7 +226,7 @@ def choose(session: Session, args: UndoArgs) -> Chosen:
     for turn in turns(session.log, unattributed=True):
         if wanted == "":
             wanted = turn.session
-        if turn.undone or (wanted is not None and turn.session != wanted):
+        if turn.undone or (wanted is not None and wanted not in (turn.session, given_id(turn.session))):
             continue
         if not has_changes(session, turn, args.include_unattributed):
             if not found and unexplained is None and has_changes(session, turn, unattributed=True):

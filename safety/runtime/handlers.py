@@ -102,7 +102,7 @@ def _bring(tool: Any, registry: HookRegistry, commands: dict[str, Command]) -> N
 
 
 def _describe(session: Session) -> Mapping[str, Any]:
-    return {"session_id": session.id, "cwd": os.fsdecode(session.cwd), "root": os.fsdecode(session.root)}
+    return {"session_id": session.given_id, "cwd": os.fsdecode(session.cwd), "root": os.fsdecode(session.root)}
 
 
 def _run(environ: Mapping[str, str], root: bytes, command: str | tuple[str, ...], given: bytes, timeout_s: float) -> Ran:

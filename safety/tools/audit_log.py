@@ -50,7 +50,7 @@ def _write(session: Session, outcome: Outcome, **fields: Any) -> None:
     }
     line = {
         "time_ms": session.now_ms(),
-        "session": session.id,
+        "session": session.given_id,
         "event": trace.event,
         **fields,
         "decision": trace.action,

@@ -13,6 +13,7 @@ from safety.adapters.calls import declared_paths
 from safety.adapters.wire import generic
 from safety.adapters.wire.generic import BadEvent, parse
 from tests.support.repo import NINE_LINES, RepoBuilder
+from tests.tools.turn_ends import settings
 
 CALL = {"call_id": "c1", "tool": "shell", "input": {"command": "./x"}}
 
@@ -44,6 +45,23 @@ def test_a_whole_conversation(repo: RepoBuilder) -> None:
     for name, answer in expected.items():
         done = repo.hook_raw(name, agent={"name": "Tester", "model": "m-1", "more": 1}, later=[1], **fields.get(name, {}))
         assert (done.code, json.loads(done.out), done.err) == (0, answer, "")
+
+
+@pytest.mark.parametrize("session_id", ["s9", "run-9", "run-0123456789ab", "@run-9"])
+def test_a_session_id_is_any_text(repo: RepoBuilder, session_id: str) -> None:
+    """What a harness calls its conversation decides nothing: the checks stand at its turn's end, and it is no command of ``run``."""
+    settings(repo, gate={"command": ["false"]})
+    repo.session = session_id
+    repo.hook("turn.pre", prompt="x")
+    with repo.call():
+        repo.write("a.txt", "agent\n")
+    assert repo.hook_raw("turn.post").code == 2
+    repo.hook("session.end")
+
+    title = json.loads(repo.must("show", "t1", "--json").out)["title"]
+    assert (title["session"], title["command"]) == (session_id, False)
+    undone = repo.must("undo", "--session", session_id)
+    assert "created by the command" not in undone.out and repo.read("a.txt") == NINE_LINES
 
 
 def test_declared_call_captures_its_paths_alone(repo: RepoBuilder) -> None:

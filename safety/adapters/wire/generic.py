@@ -16,7 +16,7 @@ from safety.adapters.calls import absolute_paths, declared_paths, path_bytes, re
 from safety.faults import SafetyError
 from safety.runtime.config import fails_closed
 from safety.runtime.open import open_session
-from safety.session import Call, Session
+from safety.session import Call, Session, harness_id
 
 MAX_INPUT_BYTES = 64 << 20
 ALLOWED, FAILED, REFUSED = 0, 1, 2
@@ -97,7 +97,7 @@ def respond(raw: bytes, environ: Mapping[str, str]) -> Answer:
     """The answer to one event, expected failures included."""
     try:
         event = parse(raw, environ)
-        session = open_session(event.cwd, event.session_id, environ, agent=event.agent)
+        session = open_session(event.cwd, harness_id(event.session_id), environ, agent=event.agent)
         try:
             answer = _EVENTS[event.name](session, event)
             answer.tell("messages", session.take_messages())

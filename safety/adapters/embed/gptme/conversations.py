@@ -153,10 +153,11 @@ def fails_closed() -> bool:
 def _open(conversation: Conversation) -> None:
     """Opens the session, if it can be opened; else the user is told why, once."""
     from safety.adapters.embed.gptme.asking import prepare
+    from safety.session import harness_id
 
     try:
         parent, conversation.is_sub = _parent(conversation.logdir)
-        own = _session(conversation, conversation.logdir.name)
+        own = _session(conversation, harness_id(conversation.logdir.name))
         if parent and _is_member(own, parent):
             own.close()
             own, conversation.is_part = _session(conversation, parent), True
@@ -191,6 +192,7 @@ def _parent(logdir: Path) -> tuple[str, bool]:
     from gptme.tools.subagent.execution import get_current_agent_id
 
     from safety.runtime.inherit import handed_down
+    from safety.session import harness_id
 
     is_sub = get_current_agent_id() is not None
     spawned = [agent for agent in list(types._subagents) if Path(agent.logdir).resolve() == logdir]
@@ -199,4 +201,4 @@ def _parent(logdir: Path) -> tuple[str, bool]:
         if parent is not None and parent.session is not None:
             return parent.session.id, True
     inherited = handed_down()
-    return ("" if inherited == logdir.name else inherited), is_sub or bool(spawned)
+    return ("" if inherited == harness_id(logdir.name) else inherited), is_sub or bool(spawned)

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from safety.agent.messages import Json, ToolCall, Usage
+from safety.agent.messages import Json, ToolCall, Usage, joined
 from safety.faults import SafetyError
 
 SHORTENED = "({} characters were left out here to make room)"
@@ -65,7 +65,7 @@ class Journal:
 
     def add(self, message: Json, usage: Usage | None = None) -> None:
         """Adds a message, half characters in it replaced: no request could hold them, now or later."""
-        sendable = json.loads(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace"))
+        sendable = json.loads(joined(json.dumps(message, ensure_ascii=False)).encode("utf-8", "replace"))
         self._write(message=sendable, **({"usage": vars(usage)} if usage else {}))
 
     def answer(self, call: ToolCall, text: str) -> None:

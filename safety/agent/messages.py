@@ -77,6 +77,11 @@ class Reply:
         return {"role": "assistant", "content": self.text, **({"tool_calls": calls} if calls else {})}
 
 
+def joined(text: str) -> str:
+    """The text with its surrogate pairs as the characters they are: servers that count in UTF-16 cut between the two halves."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
 def _object(arguments: str) -> str:
     """The arguments, or an empty object where they are none: many servers parse them, and would refuse every later request."""
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safety.agent.messages import Json, Reply, ToolCall, Usage
+from safety.agent.messages import Json, Reply, ToolCall, Usage, joined
 from safety.faults import SafetyError
 
 
@@ -52,6 +52,7 @@ class Endpoint:
 
     def _streamed(self, messages: Sequence[Json], tools: Sequence[Json]) -> Iterator[str | Reply]:
         text, usage, is_whole = "", Usage(), False
+        half = ""  # of a character, the rest of which is to come
         calls: list[list[str]] = []  # id, name, arguments
         at: dict[int | None, list[str]] = {}  # by the index that their pieces bear
         with self.client.chat.completions.create(
@@ -71,11 +72,16 @@ class Endpoint:
                             call[1] += "" if each.function.name in (None, call[1]) else each.function.name  # some repeat it
                             call[2] += each.function.arguments or ""
                     if choice.delta.content:
-                        text += choice.delta.content
-                        yield choice.delta.content
+                        said = joined(half + choice.delta.content)
+                        half = said[-1] if "\ud800" <= said[-1] <= "\udbff" else ""
+                        if said := said.removesuffix(half):
+                            text += said
+                            yield said
         if not is_whole:  # half a call must not run
             raise ModelFailed(f"the reply of {self.name} broke off")
-        yield Reply(text, tuple(_call(*call) for call in calls), usage)
+        if half:
+            yield half
+        yield Reply(text + half, tuple(_call(*call) for call in calls), usage)
 
 
 def endpoint(name: str, base_url: str, environ: Mapping[str, str], *, stream: bool = True) -> Endpoint:
@@ -91,7 +97,7 @@ def endpoint(name: str, base_url: str, environ: Mapping[str, str], *, stream: bo
 
 def _call(call_id: str | None, name: str | None, arguments: Any) -> ToolCall:
     """A call as the next request may have it: texts, whatever was left out or sent as JSON itself."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    text = joined(arguments) if isinstance(arguments, str) else json.dumps(arguments or {})
     return ToolCall(str(call_id or ""), str(name or ""), text or "{}")
 
 

@@ -89,9 +89,14 @@ def test_an_answer_that_is_none(raw: str, stream: bool) -> None:
 
 def pieces(*calls: dict[str, Any]) -> str:
     """A stream of pieces of calls, and its end."""
-    deltas = [{"delta": {"tool_calls": [each]}, "index": 0, "finish_reason": None} for each in calls]
-    end = {"delta": {}, "index": 0, "finish_reason": "tool_calls"}
-    return "".join(f"data: {json.dumps({**HEAD, 'choices': [each]})}\n\n" for each in (*deltas, end))
+    return streamed(*({"tool_calls": [each]} for each in calls))
+
+
+def streamed(*deltas: dict[str, Any]) -> str:
+    """A stream of deltas, and its end."""
+    choices = [{"delta": each, "index": 0, "finish_reason": None} for each in deltas]
+    end = {"delta": {}, "index": 0, "finish_reason": "stop"}
+    return "".join(f"data: {json.dumps({**HEAD, 'choices': [each]})}\n\n" for each in (*choices, end))
 
 
 @real
@@ -263,6 +268,29 @@ def test_texts_that_no_request_can_hold(repo: RepoBuilder) -> None:
         repo.must(*options(server, "--continue"), "hello")
     assert [each["content"] for each in server.asked[-1]["messages"][1:4]] == ["caf?", "half ?", "Created caf?."]
     repo.undo()
+
+
+@real
+def test_a_character_that_comes_in_halves(repo: RepoBuilder) -> None:
+    """Servers that count in UTF-16 cut a character in two: it is whole on the screen, in the file, and in the next request."""
+    words = [{"content": each} for each in ("A\ud83d", "\ude00", "B")]
+    call = {"index": 0, "id": "a", "function": {"name": "write", "arguments": ""}}
+    halves = ({"index": 0, "function": {"arguments": each}} for each in ('{"path": "e.txt", "content": "A\ud83d', '\ude00B"}'))
+    deltas = (*words, *({"tool_calls": [each]} for each in (call, *halves)))
+    with chat_server([Line(raw=streamed(*deltas)), Line("Done.")]) as server:
+        done = repo.must(*options(server), "go")
+    assert "A😀B" in done.out and repo.read("e.txt") == "A😀B"
+    assert server.asked[-1]["messages"][2]["content"] == "A😀B"
+
+
+@real
+def test_half_a_character_at_the_end_of_a_reply() -> None:
+    """It is given as it came, once, and the reply is the sum of its pieces."""
+    with chat_server([Line(raw=streamed({"content": "half \ud83d"}))]) as server:
+        model = endpoint("test", server.base_url, {})
+        *said, reply = model.reply([{"role": "user", "content": "go"}], TOOLS)
+        model.client.close()
+    assert isinstance(reply, m.Reply) and "".join(map(str, said)) == reply.text == "half \ud83d"
 
 
 @real

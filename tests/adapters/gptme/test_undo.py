@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+from safety.adapters.embed.gptme.hooks import is_gptmes_own
 from tests.adapters.gptme.conftest import DONE, Gptme, block, native, patch, save, shell
 
 
@@ -83,6 +87,44 @@ def test_what_gptme_prods_the_model_to_is_the_same_exchange(gptme: Gptme) -> Non
     ran = gptme.run([], "/undo", name="prodded")
     assert 'Undid t2, t1 and its 9 messages: "do it"' in ran.out, ran.out
     gptme.repo.assert_is(before)
+
+
+def test_gptmes_prodding_is_known_by_its_texts(gptme: Gptme) -> None:
+    """Each that gptme has is known, and nothing else that stands in the same tag."""
+    (source,) = gptme.bin.parent.glob("lib/python*/site-packages/gptme/tools/complete.py")
+    said = [text for text in _texts(ast.parse(source.read_text())) if text.startswith("<system>") and text.endswith("</system>")]
+    assert len(said) == 4 and all(map(is_gptmes_own, said)), said
+    assert not any(map(is_gptmes_own, ("<system> I want b", "<system>No tool call detected.</system>", f"{said[0]} and more")))
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """The texts that a program's messages are made of, with a word for each value in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "value" for part in node.values)
+
+
+def test_a_prompt_of_the_users_own_in_gptmes_tag(gptme: Gptme) -> None:
+    """A prompt that begins as gptme's prodding does is the user's, and a turn of its own."""
+    replies = [save("a.txt", "x"), DONE, save("b.txt", "y"), DONE]
+    ran = gptme.run(replies, "keep me", "-", "<system> I want b", "-", "/undo")
+    assert "Undid t2 and its 5 messages" in ran.out, ran.out
+    assert ran.said("user") == ["keep me"] and gptme.repo.read("a.txt") == "x\n" and gptme.repo.read("b.txt") == "b\n"
+
+
+def test_redo_puts_messages_where_they_stood(gptme: Gptme) -> None:
+    """Whatever the order in which turns are undone and redone, the conversation is as it was said."""
+    said = ["first", "second", "third"]
+    replies = [reply for name in said for reply in (save(f"{name}.txt", name), DONE)]
+    prompts = ["first", "-", "second", "-", "third"]
+    for before, turns in ((0, (1, 2)), (3, (2, 3)), (6, (3, 1))):
+        undos = [word for verb in ("undo", "redo") for turn in turns for word in ("-", f"/{verb} t{before + turn}")]
+        ran = gptme.run(replies, *prompts, *undos)
+        assert ran.out.count("Redid") == 2 and ran.said("user") == said, ran.out
+        for name in said:
+            gptme.repo.remove(f"{name}.txt")
 
 
 def test_undo_removes_no_message_too_many(gptme: Gptme) -> None:

@@ -170,8 +170,7 @@ def _span(conversation: Conversation, manager: Any, handle: str) -> Span | None:
 def _turns_of(conversation: Conversation, manager: Any, span: Span) -> list[Turn]:
     """The turns of this conversation in which something of an exchange was said, newest first.
 
-    What the user said does not tell: gptme makes all prompts of a run at its start. Nor what was said of an undo, which may stand after
-    an exchange that is older.
+    What the user said does not tell (`_answered_ms`), nor what was said of an undo, which may stand after an exchange that is older.
     """
     from safety.store.history import turns
 
@@ -191,7 +190,7 @@ def _take_out(conversation: Conversation, manager: Any, handle: str, span: Span)
         messages.pop()
     exchange = [one for one in messages[slice(*span)] if not one.pinned]
     pinned = [one for one in messages[slice(*span)] if one.pinned]
-    conversation.removed.append(Removed(handle, span[0], exchange))
+    conversation.removed.append(Removed(handle, exchange))
     manager.edit([*messages[: span[0]], *pinned, *messages[span[1] :]])
     return len(exchange)
 
@@ -202,7 +201,24 @@ def _put_back(conversation: Conversation, manager: Any, report: UndoReport) -> N
     if found is not None:
         conversation.removed.remove(found)
         messages = list(manager.log.messages)
-        manager.edit([*messages[: found.at], *found.messages, *messages[found.at :]])
+        at = _place(manager, found.messages)
+        manager.edit([*messages[:at], *found.messages, *messages[at:]])
+
+
+def _place(manager: Any, exchange: Sequence[Any]) -> int:
+    """Where in the log an exchange belongs by its time, whatever was taken out or put back meanwhile."""
+    messages = manager.log.messages
+    spans = _exchanges(manager)
+    at = next((span[0] for span in spans if _answered_ms(messages[slice(*span)]) > _answered_ms(exchange)), len(messages))
+    while at and messages[at - 1].pinned and messages[at - 1].timestamp.timestamp() > exchange[-1].timestamp.timestamp():
+        at -= 1  # what was pinned after it
+    return at
+
+
+def _answered_ms(exchange: Sequence[Any]) -> float:
+    """When an exchange was first answered. What the user said does not tell: gptme makes all prompts of a run at its start."""
+    first = next((one for one in exchange if one.role != "user" and not one.pinned), exchange[0])
+    return float(first.timestamp.timestamp() * 1000)
 
 
 def _tell_model(manager: Any, texts: Sequence[str]) -> None:

@@ -25,10 +25,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Removed:
-    """Messages that an undo took out of the log: from where, and of which turn."""
+    """Messages that an undo took out of the log, and of which turn."""
 
     handle: str
-    at: int
     messages: list[Any]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,9 +136,21 @@ def generation_begins(messages: Any) -> Iterator[Any]:
         yield StopPropagation()
 
 
+#: What gptme prods the model with in the user's name (its tools/complete.py). The tag alone does not tell: a user may type it.
+_PRODS = re.compile(
+    r"<system>(?:"
+    r"No tool call detected\. Please continue with a tool call, or use `complete` if done\."
+    r"|No tool call detected in last message\. You have incomplete todos:\n.*remove them before finishing\."
+    r"|No tool call detected in last message\. Did you mean to finish\? .*to end the session\."
+    r"|You appear stuck: the same tool call \(`.* if you are genuinely blocked\."
+    r")</system>",
+    re.DOTALL,
+)
+
+
 def is_gptmes_own(text: str) -> bool:
-    """Whether a message in the user's name is gptme's own prodding; it puts it into this tag."""
-    return text.startswith("<system>")
+    """Whether a message in the user's name is gptme's own prodding."""
+    return _PRODS.fullmatch(text) is not None
 
 
 # -- reading gptme's log -----------------------------------------------------------------------------------------------------

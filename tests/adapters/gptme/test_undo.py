@@ -156,6 +156,14 @@ def test_undo_takes_out_the_messages_of_its_own_turn_only(gptme: Gptme) -> None:
     assert repo.read("a.txt").startswith("line 1")
 
 
+def test_undo_in_a_fork_says_that_messages_stay(gptme: Gptme) -> None:
+    """What was done before a fork was another conversation's turn: its files are taken back, and that its messages stay is told."""
+    ran = gptme.run([save("a.txt", "one"), DONE], "first", "-", "/fork forked", "-", "/undo t1", name="forked-from")
+    assert "The messages of t1 stay: it was a turn of another conversation, forked-from." in ran.out, ran.out
+    assert gptme.repo.read("a.txt").startswith("line 1")
+    assert [one["content"] for one in gptme.read_log("forked") if one["role"] == "user"] == ["first"]
+
+
 def test_undo_of_what_the_user_changed_since_is_told_once(gptme: Gptme) -> None:
     """Where each file is kept, the turn is undone once, and the model is told once."""
     repo = gptme.repo

@@ -75,6 +75,7 @@ def _undo_files(conversation: Conversation, manager: Any, rest: Sequence[str], *
     from safety.adapters.prompts import path_lines
     from safety.commands.report import NOTHING_DONE, is_done, summary
 
+    assert conversation.session is not None
     done = [_carry_out(conversation, "undo", rest)]
     if not _did(done[0]):
         _drop_command(manager)
@@ -104,6 +105,8 @@ def _undo_files(conversation: Conversation, manager: Any, rest: Sequence[str], *
     conversations.show(
         f"{counts or 'No file was changed'}. /redo takes it back; /undo --files or --messages does one of the two."
     )
+    if with_messages and span is None and title.session != conversation.session.given_id:
+        conversations.show(f"The messages of {title.handle} stay: it was a turn of another conversation, {title.session}.")
     _tell_model(manager, [text for one in done for text in one.messages])
 
 

@@ -95,6 +95,16 @@ def test_reset_onto_a_fetched_commit(repo: RepoBuilder, tmp_path: Path) -> None:
     assert repo.read("mine") == "mine\n"
 
 
+def test_broken_config(repo: RepoBuilder) -> None:
+    """A configuration that no git can read comes back: our own command needs no git that starts it."""
+    before = repo.picture()
+    repo.agent_runs("echo '[broken' >>.git/config; echo agent >a.txt")
+
+    repo.undo()
+
+    repo.assert_is(before)
+
+
 @pytest.mark.parametrize("wreck", [": >.git/index", "truncate -s 60 .git/index"])
 def test_broken_index(repo: RepoBuilder, wreck: str) -> None:
     """An index that git cannot read is a change like any other and comes back. Rule: bad bytes are kept raw, compared raw."""

@@ -22,3 +22,16 @@ class SafetyError(Exception):
     def sentence(self) -> str:
         """The message and, in brackets, the hint: for where there is one line."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+def quoted(text: str) -> str:
+    """A word as it was typed, in quotes, for a message; a byte that is no text as ``\\xff``."""
+    return f"'{''.join(map(_shown, text))}'" if any(map(_is_odd, text)) else repr(text)
+
+
+def _is_odd(char: str) -> bool:
+    return "\udc80" <= char <= "\udcff"
+
+
+def _shown(char: str) -> str:
+    return f"\\x{ord(char) - 0xDC00:02x}" if _is_odd(char) else repr(char)[1:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from safety.commands.args import PinArgs
 from safety.commands.report import Hint, Report, TextReport
 from safety.commands.selection import open_book, select
-from safety.faults import SafetyError
+from safety.faults import SafetyError, quoted
 from safety.session import Session
 from safety.store.history import find_operation, parse_handle
 from safety.store.oplog import ID_LETTERS, Operation, OpLog, UnknownHandle
@@ -25,7 +25,7 @@ def run(session: Session, args: PinArgs) -> Report:
     with session.locked():
         if args.delete:
             if not remove_pin(session.log, args.name):
-                raise UnknownHandle(f"nothing is pinned as {args.name!r}", "git safety pin")
+                raise UnknownHandle(f"nothing is pinned as {quoted(args.name)}", "git safety pin")
             return TextReport(root=session.root, lines=(f"{args.name} is no longer pinned.",), data={"unpinned": args.name})
         check_name(args.name)
         operation = _operation(session, args.handle)
@@ -53,9 +53,9 @@ def check_name(name: str) -> None:
         or len(name) > LONGEST_NAME
         or len(name.encode("utf-8", "surrogateescape")) > 80
     ):
-        raise BadName(f"{name!r} is no name for a pin: one line of up to {LONGEST_NAME} characters", "git safety pin -h")
+        raise BadName(f"{quoted(name)} is no name for a pin: one line of up to {LONGEST_NAME} characters", "git safety pin -h")
     if name[0] in "-@" or parse_handle(name) is not None or (len(name) == 12 and not name.strip(ID_LETTERS)):
-        raise BadName(f"{name!r} looks like a handle or an option", "git safety pin -h")
+        raise BadName(f"{quoted(name)} looks like a handle or an option", "git safety pin -h")
 
 
 def _operation(session: Session, handle: str) -> Operation:

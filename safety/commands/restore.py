@@ -15,7 +15,7 @@ from safety.commands.changes import is_below
 from safety.commands.report import Hint, LogReport, PathLine, Report, UndoReport
 from safety.commands.selection import open_book, select
 from safety.commands.uncovered import uncovered_line
-from safety.faults import SafetyError
+from safety.faults import SafetyError, quoted
 from safety.session import Session
 from safety.store.declared import declared
 from safety.store.history import find_operation, parse_handle
@@ -146,7 +146,7 @@ def _moment(session: Session, args: RestoreArgs) -> Moment:
             operation = find_operation(session.log, args.handle)
         except UnknownHandle:
             raise UnknownHandle(
-                f"{args.handle!r} is neither a time (1h, 14:30, yesterday, 2026-11-30) nor the name of a snapshot",
+                f"{quoted(args.handle)} is neither a time (1h, 14:30, yesterday, 2026-11-30) nor the name of a snapshot",
                 "git safety log",
             ) from None
         return Moment(operation.tree, f"in {args.handle}")

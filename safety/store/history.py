@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from safety.faults import quoted
 from safety.store.attribution import AGENT_ACTORS, Owned, group_of_mixed, operations_of_turn, settle_owners, undone_turns
 from safety.store.oplog import Operation, OpLog, UnknownHandle
 from safety.store.pins import pins
@@ -192,5 +193,5 @@ def find_operation(log: OpLog, handle: str) -> Operation:
             found.append(operation)
     if len(found) == 1:
         return found[0]
-    what = f"{handle!r} names {len(found)} operations; give more letters" if found else f"nothing is called {handle!r}"
+    what = f"{quoted(handle)} names {len(found)} operations; give more letters" if found else f"nothing is called {quoted(handle)}"
     raise UnknownHandle(what, "git safety log")

@@ -20,6 +20,7 @@ from safety.agent.journal import open_journal
 from safety.agent.loop import Loop
 from safety.agent.model import endpoint
 from safety.commands.snapshot import take_in
+from safety.faults import quoted
 from safety.hooks import priorities
 from safety.hooks.answers import ConfirmationResult
 from safety.hooks.confirm import Auto, cli_handler
@@ -81,7 +82,7 @@ def _ended_by_signals() -> Iterator[None]:
 def _main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     asked = parser(BY_NAME["agent"]).parse_args(list(argv))
     if unknown := set(asked.bundles) - set(SAMPLES):
-        raise UsageError(f"no sample bundle {min(unknown)!r}; there are {', '.join(SAMPLES)}", "git safety agent -h")
+        raise UsageError(f"no sample bundle {quoted(min(unknown))}; there are {', '.join(SAMPLES)}", "git safety agent -h")
     model = endpoint(asked.model, asked.base_url, environ, stream=not asked.whole)
     cwd = working_folder(environ)
     own = {name: value for name, value in environ.items() if name != KEY}  # the model's shell is not to have it

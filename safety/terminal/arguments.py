@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from safety.faults import SafetyError
+from safety.faults import SafetyError, quoted
 
 
 class UsageError(SafetyError):
@@ -91,5 +91,5 @@ def parser(verb: Verb) -> Parser:
 
 def whole_number(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a whole number above 0")
     return int(text)

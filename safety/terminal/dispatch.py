@@ -17,6 +17,7 @@ from typing import Any
 
 from safety.commands import report as r
 from safety.commands.args import UndoArgs
+from safety.faults import quoted
 from safety.terminal import topics
 from safety.terminal.arguments import Typed, UsageError, Verb, parser
 from safety.terminal.text import shell_path
@@ -36,7 +37,7 @@ def run(words: list[str], environ: Mapping[str, str]) -> int:
         elif option.startswith("--color=") and option[8:] in ("auto", "always", "never"):
             colour = option[8:]
         else:
-            raise UsageError(f"no option {option!r} before the verb", "git safety -h")
+            raise UsageError(f"no option {quoted(option)} before the verb", "git safety -h")
     if not words:
         topics.main([], environ)
         return 2
@@ -55,7 +56,7 @@ def find_verb(word: str) -> Verb:
     if word in BY_NAME:
         return BY_NAME[word]
     near = get_close_matches(word, BY_NAME, n=1)
-    raise UsageError(f"no verb {word!r}", f"git safety {near[0]}" if near else "git safety -h")
+    raise UsageError(f"no verb {quoted(word)}", f"git safety {near[0]}" if near else "git safety -h")
 
 
 def _command(verb: Verb, words: list[str], environ: Mapping[str, str], pager: bool, colour: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
+from safety.faults import quoted
 from safety.terminal.arguments import UsageError, parser
 from safety.terminal.verbs import BY_NAME, VERBS
 
@@ -141,7 +142,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     elif word in BY_NAME:
         parser(BY_NAME[word]).print_help()
     else:
-        raise UsageError(f"no help on {word!r}", "git safety help all")
+        raise UsageError(f"no help on {quoted(word)}", "git safety help all")
     return 0
 
 

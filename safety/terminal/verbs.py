@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Sequence
 
 from safety.commands import args as a
+from safety.faults import quoted
 from safety.terminal.arguments import Typed, UsageError, Verb, whole_number
 from safety.terminal.text import moment
 
@@ -120,7 +121,7 @@ def _log_options(p: argparse.ArgumentParser) -> None:
 def _log_args(ns: argparse.Namespace, typed: Typed) -> a.LogArgs:
     since = moment(ns.since, typed.now_ms) if ns.since else None
     if ns.since and since is None:
-        raise UsageError(f"{ns.since!r} is not a time; say 1h, 14:30, yesterday or 2026-11-30", "git safety log --since 1h")
+        raise UsageError(f"{quoted(ns.since)} is not a time; say 1h, 14:30, yesterday or 2026-11-30", "git safety log --since 1h")
     return a.LogArgs(
         handle=ns.handle,
         limit=ns.limit,

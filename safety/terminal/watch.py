@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
+from safety.faults import quoted
 from safety.runtime.open import state_home
 from safety.store.registry import locate
 from safety.terminal.arguments import UsageError
@@ -59,9 +60,9 @@ def parse(words: Sequence[str]) -> str:
         elif option == "--format" and (equals or left):
             form = value if equals else left.pop(0)
         else:
-            raise UsageError(f"watch does not know {option!r}", "git safety watch -h")
+            raise UsageError(f"watch does not know {quoted(option)}", "git safety watch -h")
     if form not in _FORMATS:
-        raise UsageError(f"no format {form!r}; there are {', '.join(_FORMATS)}", "git safety watch -h")
+        raise UsageError(f"no format {quoted(form)}; there are {', '.join(_FORMATS)}", "git safety watch -h")
     return form
 
 

@@ -96,6 +96,15 @@ def test_where_nothing_was_ever_recorded(folder: RepoBuilder, verb: str) -> None
     clear(folder.run(*verb.split()), (0, 1, 4))
 
 
+@pytest.mark.parametrize(
+    "words", [["undo", "t1\udcff"], ["show", "t1\udcff"], ["log", "--since", "t1\udcff"], ["t1\udcff"]], ids=ascii
+)
+def test_odd_bytes_of_a_word_are_shown_as_those_of_a_name(repo: RepoBuilder, words: list[str]) -> None:
+    """An error that quotes what was typed has bytes that are no text as other names have them."""
+    repo.agent_runs("echo agent >a.txt")
+    assert "'t1\\xff'" in clear(repo.run(*words), (1, 2, 4)).err
+
+
 @pytest.mark.parametrize("verb", ["undo", "redo", "log", "status", "store fsck", "run -- true", "snapshot"])
 def test_json_is_always_json(repo: RepoBuilder, verb: str) -> None:
     """With --json standard output is one object, in success and in failure."""

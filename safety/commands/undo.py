@@ -23,6 +23,7 @@ from safety.store.oplog import UnknownHandle
 from safety.store.restore import KEPT, Piece, Step
 from safety.store.snapshot import Snapshot
 from safety.store.takeback import Planner, Whole
+from safety.store.turns import SessionState
 
 OLD_MS = 3_600_000
 MOST_NAMED = 3
@@ -254,6 +255,10 @@ def newest_of(session: Session) -> str:
 
 
 def _ask_unexplained(session: Session, turn: Turn) -> Ask:
+    """What changed so far in a call that has not ended is nobody's yet. Of an agent whose process is not known, it may have died."""
+    running = _running(session, turn)
+    if running is not None and running.process:
+        return _ask_running(session, running, f"git safety undo {turn.handle}", unattributed=True)
     owned = pieces(session.log, turn.operations, turn.number, None, unattributed=True)
     paths = {path for piece in owned for path in piece.paths}
     shared = _shared(session, turn)
@@ -261,7 +266,8 @@ def _ask_unexplained(session: Session, turn: Turn) -> Ask:
     if shared.keys() >= paths:
         said = f"{_paths(len(paths))} changed while {sharing}, so any of them may have done it"
     else:
-        said = f"In {turn.handle} {_paths(len(paths))} changed and no call's end explains it: the agent may have died, or it was you"
+        agent = "the agent may still be at it or have died" if running is not None else "the agent may have died"
+        said = f"In {turn.handle} {_paths(len(paths))} changed and no call's end explains it: {agent}, or it was you"
         said += f" ({_paths(len(shared))} changed while {sharing})" if shared else ""
     return Ask(
         root=session.root,
@@ -316,18 +322,12 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
     if args.confirmed:
         return None
     turn = chosen.turns[0]
-    running = next((state for state in session.open_turns() if state.turn == turn.number), None)
+    running = _running(session, turn)
     command = f"git safety undo {turn.handle}" + (f".{chosen.call}" if chosen.call else "")
     if args.paths:
         command += " -- " + " ".join(shlex.quote(relative(session, path).decode("utf-8", "replace")) for path in args.paths)
     if running is not None and not args.now:
-        return Ask(
-            root=session.root,
-            question=f"{turn.handle} is still running. Stop the agent first, or undo what it has done so far?",
-            command=f"{command} --now",
-            answer={"confirmed": True, "now": True, "handle": turn.handle},
-            code="still-running",
-        )
+        return _ask_running(session, running, command, unattributed=not has_changes(session, turn))
     if args.handle or args.now or args.session is not None:
         return None
     newest = next(iter(turns(session.log)), None)
@@ -349,6 +349,25 @@ def _question(session: Session, chosen: Chosen, args: UndoArgs) -> Ask | None:
             code="old-turn",
         )
     return None
+
+
+def _running(session: Session, turn: Turn) -> SessionState | None:
+    return next((state for state in session.open_turns() if state.turn == turn.number), None)
+
+
+def _ask_running(session: Session, state: SessionState, command: str, *, unattributed: bool) -> Ask:
+    """``unattributed``: all it has done so far was in calls that have not ended."""
+    agent = "it" if state.session.startswith(RUN_PREFIX) else "the agent"
+    words, _, paths = command.partition(" -- ")
+    words += f"{' --include-unattributed' if unattributed else ''} --now"
+    answer: dict[str, object] = {"confirmed": True, "now": True, "handle": f"t{state.turn}"}
+    return Ask(
+        root=session.root,
+        question=f"t{state.turn} is still running. Stop {agent} first, or undo what it has done so far?",
+        command=f"{words} -- {paths}" if paths else words,
+        answer={**answer, "include_unattributed": True} if unattributed else answer,
+        code="still-running",
+    )
 
 
 def _words_for(turn: Turn) -> str:

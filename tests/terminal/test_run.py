@@ -599,6 +599,19 @@ def test_undo_takes_back_the_last_burst(piped: Piped, repo: RepoBuilder) -> None
     assert (repo.read("a.txt"), repo.read("b.txt")) == (NINE_LINES, "b\n")
 
 
+@pytest.mark.parametrize("handle", [(), ("t1",)], ids=["newest", "by its handle"])
+def test_undo_while_the_command_still_runs(piped: Piped, repo: RepoBuilder, handle: tuple[str, ...]) -> None:
+    """What it has done so far is asked about as what it is, a turn that still runs, and the command that is named takes it back."""
+    running = piped("--", "sh", "-c", "rm b.txt; echo ready; read x", stdin=subprocess.PIPE)
+    assert running.stdout is not None and running.stdout.readline() == b"ready\n"
+
+    asked = repo.run("undo", *handle)
+    assert asked.code == 4 and "t1 is still running. Stop it first, or undo what it has done so far?" in asked.text, asked.text
+    assert "git safety undo t1 --include-unattributed --now" in asked.text and not repo.exists("b.txt")
+    repo.must("undo", "t1", "--include-unattributed", "--now")
+    assert repo.read("b.txt") == "b\n"
+
+
 def test_quiet_without_a_change_is_no_burst(piped: Piped, repo: RepoBuilder) -> None:
     """Writing and removing a file again leaves nothing recorded: the run stays one turn."""
     quiet(repo, 0.2)

@@ -31,7 +31,7 @@ def run(session: Session, args: RedoArgs) -> Report:
                 root=session.root, action="redo", nothing="there is no undo to take back", exit_code=4, notices=finished
             )
         before = session.log.tree_before(undo)
-        piece = Piece(undo.id, before, undo.tree, tuple(changes(session.log.odb, before, undo.tree)))
+        piece = Piece(undo.id, before, undo.tree, tuple(changes(session.log.odb, before, undo.tree)), by_us=True)
         only = [relative(session, path) for path in args.paths] or None
         head = session.log.head()
         whole = Planner(session.place, head.tree if head else None).plan([piece], only=only)

@@ -23,13 +23,17 @@ Merge = Callable[[ObjectId, ObjectId, ObjectId], ObjectId | None]
 
 @dataclass(frozen=True)
 class Piece:
-    """One recorded change to take back: snapshots before and after it, its paths, and the turn it was made in (0: none)."""
+    """One recorded change to take back: snapshots before and after it, its paths, and the turn it was made in (0: none).
+
+    ``by_us``: it was an undo or a restore, so what it made is nothing that an agent made.
+    """
 
     operation: str
     before: ObjectId | None
     after: ObjectId
     paths: tuple[bytes, ...]
     turn: int = 0
+    by_us: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,10 @@ class FilePlanner:
         histories = self._histories(pieces)
         steps = {path: self._fold(path, history, belongs_to_branch) for path, history in histories.items()}
         self._keep_groups(steps)
-        self._say_renames(steps)
+        if any(piece.by_us for piece in pieces):
+            steps = {path: replace(step, note=CAME_BACK) if step.note == EDITED_NEW else step for path, step in steps.items()}
+        else:
+            self._say_renames(steps)
         return Plan(tuple(steps[path] for path in sorted(steps)), self._now_id)
 
     def _histories(self, pieces: Sequence[Piece]) -> dict[bytes, list[tuple[PathState, PathState]]]:
@@ -209,6 +216,7 @@ class FilePlanner:
 
 
 EDITED_NEW = "created by the agent, changed by you afterwards"
+CAME_BACK = "changed by you since it came back"
 
 
 def _reason(base: PathState, now: PathState, theirs: PathState) -> str:

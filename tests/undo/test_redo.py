@@ -36,6 +36,22 @@ def test_redo_does_not_overwrite_the_users_own(repo: RepoBuilder) -> None:
     assert done.paths("kept") == ["b.txt"]
 
 
+def test_redo_says_that_the_users_own_came_back_first(repo: RepoBuilder) -> None:
+    """Of a file that the agent deleted or renamed and the user changed after the undo redo does not say that the agent created it."""
+    repo.agent_runs("rm b.txt")
+    repo.undo()
+    with repo.user():
+        repo.write("b.txt", "user\n")
+    assert "b.txt  changed by you since it came back" in repo.must("redo", code=3).out
+
+    repo.agent_runs("mv a.txt c.txt")
+    repo.undo()
+    with repo.user():
+        repo.append("a.txt", "user\n")
+    assert "a.txt  changed by you since it came back" in repo.must("redo", code=3).out
+    assert repo.read("a.txt") == NINE_LINES + "user\n" and repo.read("c.txt") == NINE_LINES
+
+
 def test_a_new_turn_ends_redo(repo: RepoBuilder) -> None:
     """After a new agent turn there is nothing to redo. Rule: the newest undo not followed by a new agent operation."""
     repo.agent_runs("echo agent >b.txt")

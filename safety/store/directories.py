@@ -18,7 +18,7 @@ from pathlib import Path
 
 from safety.plumbing.renames import put_in_place
 from safety.plumbing.repo import Repository, open_repository
-from safety.store.files import TEMPORARY_PREFIX, Tree
+from safety.store.files import Tree, is_temporary
 from safety.store.snapshot import Snapshot
 from safety.types import Unknown
 
@@ -312,7 +312,7 @@ class Walk:
                     kinds[name] = "dir"
                 else:
                     kinds[name] = "other"
-        for name in [name for name in kinds if name.startswith(TEMPORARY_PREFIX)]:
+        for name in [name for name in kinds if is_temporary(name)]:
             del kinds[name]  # left by an undo that was interrupted; its recovery removes it
         return kinds
 

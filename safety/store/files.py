@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from types import TracebackType
 from typing import NamedTuple
 
 from safety.plumbing.odb import ChangedWhileReading, ObjectStore
+from safety.store.oplog import ID_LETTERS
 from safety.types import ABSENT, PathState, Present, Unknown
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONTENT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 ATTEMPTS = 3
-TEMPORARY_PREFIX = b".git-safety-tmp-"  # names of ours for a moment; see exchange
+TEMPORARY_PREFIX = b".git-safety-tmp-"  # names of ours for a moment, a job's id after it; see exchange
+_TEMPORARY = re.compile(re.escape(TEMPORARY_PREFIX) + b"[%s]{12}-[0-9]+" % ID_LETTERS.encode())
+
+
+def is_temporary(name: bytes) -> bool:
+    """Whether a file of the work tree is one that an undo makes for a moment; a user's own name may begin as ours do."""
+    return name.startswith(TEMPORARY_PREFIX) and _TEMPORARY.fullmatch(name) is not None
 
 
 class Tree:

@@ -583,6 +583,18 @@ def test_home_folder_is_not_swallowed(repo: RepoBuilder) -> None:
     assert sum(file.stat().st_size for file in repo.state.rglob("*") if file.is_file()) < 2 << 20
 
 
+@pytest.mark.parametrize("name", [".git-safety-tmp-notes", ".git-safety-tmp-", ".git-safety-tmp-klmnopqrstuv-notes"])
+def test_a_users_name_that_begins_as_ours_do(repo: RepoBuilder, name: str) -> None:
+    """It is covered like any other."""
+    repo.write(name, "P\n")
+    before = repo.picture()
+    repo.agent_runs(f"rm {name}")
+
+    repo.undo()
+
+    repo.assert_is(before)
+
+
 def test_project_inside_a_home_that_is_a_repository(repo: RepoBuilder) -> None:
     """A project folder of a dotfiles repository is undone without the home being stored. Rule: $HOME: declared paths only."""
     home = Path(repo.env["HOME"])

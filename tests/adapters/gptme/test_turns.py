@@ -70,6 +70,14 @@ def test_complete_waits_for_the_checks(checked: Gptme) -> None:
     assert "refuses it" in str(ran.asked[1]) and len(commits(checked)) == 4
 
 
+def test_the_name_of_a_conversation_decides_nothing(checked: Gptme) -> None:
+    """Its turns are checked and committed, and undone, also where its name begins as the sessions of ``run`` do."""
+    ran = checked.run([save("src/app.py", BAD), DONE, save("src/app.py", "print('good')"), DONE], name="run-talk")
+    assert "refuses it" in str(ran.asked[2]) and len(commits(checked)) == 3, ran.out
+    ran = checked.run([], "/undo", name="run-talk")
+    assert "Undid t1 and its " in ran.out and len(commits(checked)) == 2, ran.out
+
+
 def test_it_never_loops_for_ever(checked: Gptme) -> None:
     """A model that fixes nothing is sent back a few times, then the run ends by itself and nothing is committed; the user is told."""
     ran = checked.run([save("src/app.py", BAD), *["Finished."] * 30], code=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from safety.plumbing.merge import merge_text
@@ -84,6 +85,7 @@ class Planner:
         self.now = Snapshot(place.odb, now)
         self.now_id = now
         self._values: dict[tuple[ObjectId | None, bytes], GitValue] = {}
+        self._foreign: dict[tuple[ObjectId | None, bytes], bool] = {}
 
     def changes_anything(self, pieces: Sequence[Piece]) -> bool:
         """Whether there is anything in the pieces that undo would ever set back (a fetch or a gc changes only what it never does)."""
@@ -120,7 +122,7 @@ class Planner:
         )
         for member in members:
             git_plan = self._held_up(member) or self._plan_member(member, pieces, kept)
-            if git_plan.lay_back and self._is_foreign_format(Snapshot(self.place.odb, pieces[0].before), member):
+            if git_plan.lay_back and self._is_foreign_format(pieces[0].before, member):
                 note = "the objects of a sha256 repository are in no snapshot; what was pushed comes back with: git fetch"
                 git_plan = replace(git_plan, kept=(*git_plan.kept, note))
             if not (git_plan.lay_back or git_plan.take_away or git_plan.stays):
@@ -174,12 +176,8 @@ class Planner:
     # -- which
 
     def _file_paths(self, piece: Piece, members: Sequence[MemberPlace], only: Sequence[bytes] | None) -> Iterable[bytes]:
-        unseen = tuple(
-            place + b"/"
-            for member in members
-            for place in (member.own, member.common)
-            if not self._is_seen(piece, member)
-        )
+        away = [member for member in members if not self._is_seen(piece, member)]
+        unseen = tuple(place + b"/" for member in away for place in (member.own, member.common))
         for path in piece.paths:
             if unseen and (path + b"/").startswith(unseen):
                 continue
@@ -216,7 +214,7 @@ class Planner:
         if isinstance(before, Present) and isinstance(after, Present) and (before.kind, before.oid) == (after.kind, after.oid):
             return True
         for member in members:
-            if self._is_foreign_format(self.now, member):
+            if self._is_foreign_format(self.now_id, member):
                 continue
             name = path.removeprefix(member.common + b"/")
             if name.startswith(b"worktrees/") and name.endswith((b"/gitdir", b"/locked")):
@@ -252,18 +250,20 @@ class Planner:
                 text = os.fsdecode(path)
                 note = f"git state stays: {text} is a pipe, socket or device; remove it, then: git safety undo"
                 return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
-        if is_repository(self.now, member) and self._is_foreign_format(self.now, member):
+        if is_repository(self.now, member) and self._is_foreign_format(self.now_id, member):
             note = "git state stays: no snapshot holds the objects of a sha256 repository"
             return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
         return None
 
-    def _is_foreign_format(self, snapshot: Snapshot, member: MemberPlace) -> bool:
+    def _is_foreign_format(self, tree: ObjectId | None, member: MemberPlace) -> bool:
         """Whether it is a sha256 repository."""
-        try:
-            config = parse_config(self._read(snapshot, member.file(b"config")))
-        except ConfigBroken:
-            return False
-        return config.get("extensions.objectformat", b"sha1").lower() != b"sha1"
+        key = (tree, member.common)
+        if key not in self._foreign:
+            config: Mapping[str, bytes] = {}
+            with suppress(ConfigBroken):
+                config = parse_config(self._read(Snapshot(self.place.odb, tree), member.file(b"config")))
+            self._foreign[key] = config.get("extensions.objectformat", b"sha1").lower() != b"sha1"
+        return self._foreign[key]
 
     def _members(self, pieces: Sequence[Piece]) -> list[MemberPlace]:
         """Members whose git state some piece touched, outer ones first."""

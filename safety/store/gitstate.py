@@ -334,7 +334,7 @@ def _keep_group(outcome: _Outcome, base: GitValue, theirs: GitValue, around: Sur
     ours = outcome.value
     on_top = ours.head == base.head and base.commit and ours.commit and ours.commit != base.commit
     if on_top and around.is_ancestor(base.commit or b"", ours.commit or b""):
-        note = f"you committed on top of {_short(base.commit)}; commits stay, files are set back"
+        note = f"there are commits on top of {_short(base.commit)} now; commits stay, files are set back"
         was_there = {theirs.commit, *theirs.refs.values()}
         if base.commit not in was_there and not around.is_ancestor(base.commit or b"", theirs.commit or b""):
             note += f"; to take the commit back: git revert {_short(base.commit)}"

@@ -66,7 +66,7 @@ def test_undo_with_a_commit_of_the_users_on_top(committed: RepoBuilder) -> None:
     committed.git("add", "c.txt")
     committed.git("commit", "-qm", "user's")
     head = committed.head()
-    said = f"you committed on top of {commit}; commits stay, files are set back; to take the commit back: git revert {commit}"
+    said = f"there are commits on top of {commit} now; commits stay, files are set back; to take the commit back: git revert {commit}"
     assert said in committed.undo(code=3).text
     assert committed.head() == head and committed.read("a.txt") == NINE_LINES and committed.read("c.txt") == "user\n"
     committed.redo()

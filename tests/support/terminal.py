@@ -18,9 +18,11 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][A-Z0-9]|\r|\x07")
 
 
 class Terminal:
-    """Runs until `close`. ``screen`` is all that was shown, without colours and cursor movements."""
+    """Runs until `close`. ``screen`` is all that was shown, without colours and cursor movements, and without what ``noise`` matches:
+    lines that another thread of the program puts anywhere."""
 
-    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], noise: str = "(?!)") -> None:
+        self._noise = re.compile(noise)
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
             args, cwd=cwd, env=dict(env), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
@@ -31,7 +33,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        return _CONTROLS.sub("", self._raw.decode("utf-8", "replace"))
+        return self._noise.sub("", _CONTROLS.sub("", self._raw.decode("utf-8", "replace")))
 
     def wait_for(self, text: str) -> None:
         """Waits until ``text`` is shown, after what was waited for before."""

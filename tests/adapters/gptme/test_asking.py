@@ -63,7 +63,7 @@ def talk(gptme: Gptme) -> Iterator[Callable[..., Terminal]]:
         def start(replies: Sequence[Reply], *words: str) -> Terminal:
             gptme.write_config(opened.enter_context(chat_server(answer=Script(replies))).base_url)
             args = [str(gptme.bin / "gptme"), "-m", "scripted/one", "--name", "talk", "--system", "short", *words]
-            terminal = Terminal(args, gptme.repo.root, gptme.env)
+            terminal = Terminal(args, gptme.repo.root, gptme.env, noise="· Auto-generated conversation name: [^\n]*\n")
             opened.callback(terminal.close)
             return terminal
 

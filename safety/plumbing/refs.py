@@ -218,9 +218,7 @@ def commit_on_disk(git_dir: bytes, common_dir: bytes) -> bytes | None:
         if not text.startswith(b"ref:"):
             return None
         name = text[5:]
-        content = (
-            _read_file(_place(git_dir, common_dir, name)) if name.startswith(b"refs/") and not name.endswith(b".lock") else None
-        )
+        content = _read_file(_place(git_dir, common_dir, name)) if name.startswith(b"refs/") and not name.endswith(b".lock") else None
     return None
 
 

@@ -59,13 +59,15 @@ def open_session(
     entry = registry.locate(home, cwd, too_wide)
     if alone and entry.root != (path := registry.real_path(cwd)):
         entry = registry.new_entry(home, path)
-    if registry.recorded(home, entry.root) is None:
+    known = registry.recorded(home, entry.root)
+    if known is None:
         from safety.store.moved import take_over  # a first contact, or a folder that was moved
 
         moved = take_over(home, cwd, too_wide, clock())
-        entry = moved if moved is not None and (moved.root == entry.root or not alone) else entry
+        if moved is not None and (moved.root == entry.root or not alone):
+            entry = known = moved
     settings = load_settings(environ, entry.root, lenient=lenient)
-    is_new = registry.recorded(home, entry.root) is None
+    is_new = known is None
     git = Git(environ)
     entry = _with_witness(home, entry)
     state = state_folder(home, entry)
@@ -76,7 +78,7 @@ def open_session(
             from safety.store.seed import create_store  # a store is made once
 
             create_store(store)
-        if registry.recorded(home, entry.root) != entry:
+        if known != entry:
             registry.save(home, entry)
     except OSError as fault:
         raise registry.StateUnusable(

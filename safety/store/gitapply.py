@@ -22,7 +22,7 @@ from safety.plumbing.index import (
     serialize_index,
 )
 from safety.plumbing.odb import hash_object
-from safety.plumbing.reading import read_regular
+from safety.plumbing.reading import read_if_there
 from safety.plumbing.refs import (
     NULL_HEX,
     STASH,
@@ -226,7 +226,7 @@ class GitHands:
         git_dir = absolute_path(self.place.root, member.own)
         path = git_dir + b"/index"
         raw = plan.raw_index
-        if raw is not None and raw[0] is not None and (_read(path) or b"") != raw[0]:
+        if raw is not None and raw[0] is not None and (read_if_there(path) or b"") != raw[0]:
             self.outcome.kept.append("the index changed meanwhile; it stays")
             return
         if raw is not None and raw[1] is not None:
@@ -265,12 +265,12 @@ class GitHands:
         os.close(lock.descriptor)
 
     def _current_index(self, git_dir: bytes) -> IndexFile | None:
-        data = _read(git_dir + b"/index")
+        data = read_if_there(git_dir + b"/index")
         if data is None:
             return IndexFile(2, [])
 
         def shared(name: str) -> bytes:
-            return _read(git_dir + b"/sharedindex." + name.encode()) or b""
+            return read_if_there(git_dir + b"/sharedindex." + name.encode()) or b""
 
         try:
             return parse_index(data, shared_index=shared, read_tree=self.place.odb.tree)
@@ -282,7 +282,7 @@ class GitHands:
         """Lines that were cut off a reflog go in front of what it holds now."""
         for path, (lines, left) in plan.logs.items():
             place = absolute_path(self.place.root, path)
-            now = _read(place) or b""
+            now = read_if_there(place) or b""
             if now.startswith(lines) or not now.startswith(left):
                 continue
             folder = os.path.dirname(place)
@@ -294,13 +294,6 @@ class GitHands:
                 os.replace(temporary, place)
             except OSError as fault:
                 self.outcome.kept.append(f"{os.fsdecode(path)}: {fault.strerror}")
-
-
-def _read(path: bytes) -> bytes | None:
-    try:
-        return read_regular(path, follow=True)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

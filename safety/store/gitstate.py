@@ -85,8 +85,9 @@ def read_value(
         names = {name for name in names if not is_per_worktree(name)} | {
             name for name in snapshot.git_files(place.own) if is_per_worktree(name)
         }
+    if isinstance(snapshot.state(place.file(PACKED_REFS)), Present):
+        names.add(PACKED_REFS)  # a folder, too
     seen: GitView = view(read, sorted(names))
-    odd_packed_refs = isinstance(snapshot.state(place.file(PACKED_REFS)), Present) and read(PACKED_REFS) is None
     index: dict[bytes, Group] = {}
     raw = reuc = None
     image = snapshot.index(place.path) if with_index else None
@@ -97,8 +98,7 @@ def read_value(
             index[item.path] = (*index.get(item.path, ()), item)
     progress = {name: content for name, content in seen.in_progress.items() if name != ORIG_HEAD}
     orig_head = seen.in_progress.get(ORIG_HEAD)
-    broken = seen.broken | {PACKED_REFS} if odd_packed_refs else seen.broken
-    return GitValue(True, seen.head, seen.refs, seen.symrefs, progress, orig_head, broken, seen.stash, index, raw, reuc)
+    return GitValue(True, seen.head, seen.refs, seen.symrefs, progress, orig_head, seen.broken, seen.stash, index, raw, reuc)
 
 
 def state_files(place: MemberPlace, path: bytes) -> bool:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from safety.plumbing.index import IndexEntry, IndexFile, serialize_index
-from safety.plumbing.reading import read_regular
+from safety.plumbing.reading import read_if_there
 from safety.plumbing.refs import NULL_HEX, view_on_disk
 from safety.store.anchors import send_back
 from safety.store.journal import Job, Outcome
@@ -77,7 +77,7 @@ class Layer:
         seen = view_on_disk(git_dir, git_dir)
         ids = {*seen.refs.values(), *(entry.oid for entry in seen.stash)}
         for name in _log_files(git_dir):
-            ids |= {word for line in (_read(name) or b"").splitlines() for word in line[:81].split()}
+            ids |= {word for line in (read_if_there(name) or b"").splitlines() for word in line[:81].split()}
         for content in seen.in_progress.values():
             ids |= {word for word in content.split() if len(word) == 40}
         if not seen.head.startswith(b"ref:"):
@@ -148,10 +148,3 @@ def _log_files(git_dir: bytes) -> list[bytes]:
     with contextlib.suppress(OSError):
         tops += [git_dir + b"/worktrees/" + name + b"/logs" for name in os.listdir(git_dir + b"/worktrees")]
     return [folder + b"/" + name for top in tops for folder, _, files in os.walk(top) for name in files]
-
-
-def _read(path: bytes) -> bytes:
-    try:
-        return read_regular(path, follow=True) or b""
-    except FileNotFoundError:
-        return b""

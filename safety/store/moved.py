@@ -7,7 +7,6 @@ in between leaves one that no root finds but the witness does, as before.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore, hash_object
+from safety.plumbing.reading import read_regular
 from safety.store import registry
 from safety.store.oplog import OpLog
 from safety.store.snapshot import Snapshot
@@ -32,8 +32,9 @@ def take_over(home: Path, cwd: bytes, too_wide: frozenset[bytes], now_ms: int) -
     may be used again, so the first commit must be the same too, or else a file of the newest snapshot lie there unchanged.
     A workspace whose turn is running is left to that.
     """
+    known = list(registry.files(home))
     for root in _upwards(registry.real_path(cwd), too_wide):
-        for file, entry in registry.files(home):
+        for file, entry in known:
             if _was_moved(entry, root) and not _is_busy(home, entry, now_ms) and _is_same(home, entry, root):
                 moved = replace(entry, root=root)
                 try:
@@ -96,8 +97,6 @@ def _holds_something_of(home: Path, entry: registry.Entry, root: bytes) -> bool:
 
 def _lies_there(path: bytes, oid: bytes) -> bool:
     with suppress(OSError):
-        info = os.lstat(path)
-        if stat.S_ISREG(info.st_mode) and info.st_size <= LARGEST_COMPARED:
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                return hash_object("blob", file.read()) == oid
+        content = read_regular(path, most=LARGEST_COMPARED)
+        return content is not None and hash_object("blob", content) == oid
     return False

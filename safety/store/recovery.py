@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from safety.plumbing.reading import open_regular
+from safety.plumbing.reading import first_line
 from safety.plumbing.refs import NULL_HEX, STASH, STASH_LOCKS, finish_stash, view_on_disk
 from safety.store.files import TEMPORARY_PREFIX, Tree, state_of
 from safety.store.gitstate import GitPlan
@@ -140,11 +140,7 @@ def _has_head_log_of(place: Place, member: MemberPlace, tree: ObjectId | None) -
     """Whether the git directory on disk is the one of the snapshot already, by the first line of HEAD's log."""
     try:
         wanted = Snapshot(place.odb, tree).read(member.own + b"/logs/HEAD").partition(b"\n")[0]
-        file = open_regular(absolute_path(place.root, member.own) + b"/logs/HEAD", follow=True)
-        if file is None:
-            return False
-        with file:
-            return file.readline().rstrip(b"\n") == wanted
+        return first_line(absolute_path(place.root, member.own) + b"/logs/HEAD") == wanted
     except (KeyError, OSError):
         return False
 

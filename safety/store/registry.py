@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from safety.faults import SafetyError
-from safety.plumbing.reading import open_regular
+from safety.plumbing.reading import first_line
 from safety.plumbing.repo import find_root, open_repository
 from safety.store.packs import write_whole
 
@@ -208,10 +208,6 @@ def first_commit(root: bytes) -> str:
     if repository is None:
         return ""
     try:
-        file = open_regular(repository.git_dir + b"/logs/HEAD", follow=True)
-        if file is None:
-            return ""
-        with file:
-            return file.readline()[41:81].decode("ascii", "replace")
+        return (first_line(repository.git_dir + b"/logs/HEAD") or b"")[41:81].decode("ascii", "replace")
     except OSError:
         return ""

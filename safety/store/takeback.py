@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from safety.plumbing.merge import merge_text
 from safety.plumbing.odb import ObjectCorrupt, ObjectMissing, ObjectStore, loose_times_ns
@@ -242,11 +243,19 @@ class Planner:
         before = Snapshot(self.place.odb, pieces[0].before)
         return not is_repository(before, member) and isinstance(before.state(member.top), Present)
 
+    @cached_property
+    def _special(self) -> list[bytes]:
+        return [path for path, state in self.now.not_covered() if state == SPECIAL]
+
+    @property
+    def _log(self) -> OpLog:
+        return OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0)
+
     def _held_up(self, member: MemberPlace) -> GitPlan | None:
         """The plan that leaves all git state, where git would wait for ever at a FIFO in the place of one of its files."""
-        for path, state in self.now.not_covered():
+        for path in self._special:
             name = next((path[len(top) + 1 :] for top in (member.own, member.common) if path.startswith(top + b"/")), b"")
-            if state == SPECIAL and name.split(b"/")[0] in READ_BY_GIT:
+            if name.split(b"/")[0] in READ_BY_GIT:
                 text = os.fsdecode(path)
                 note = f"git state stays: {text} is a pipe, socket or device; remove it, then: git safety undo"
                 return GitPlan(member.path, GitValue(False), GitValue(False), kept=(note,))
@@ -384,7 +393,7 @@ class Planner:
         """Whether a git directory has anything, an object that nothing names too, which it had not at the end of a piece."""
         if any(self._since(member.top, last)):
             return True
-        record = OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0).find(last.operation)
+        record = self._log.find(last.operation)
         objects = absolute_path(self.place.root, member.common) + b"/objects"
         if record is None or not objects.startswith(absolute_path(self.place.root, member.top) + b"/"):
             return False
@@ -488,7 +497,7 @@ class Planner:
 
     def _push_seen(self, member: MemberPlace, commit: bytes, since: Piece) -> bool:
         """Whether a branch held a commit when a call since then was seen to push: by URL or to a fork no ref tells (redteam C7)."""
-        for operation in OpLog(self.place.odb, self.place.store_dir, self.place.chain, lambda: 0).walk():
+        for operation in self._log.walk():
             if operation.record.pushed:
                 value = self._value(operation.tree, member)
                 tips = {value.commit, *(tip for ref, tip in value.refs.items() if ref.startswith(b"refs/heads/"))}

@@ -69,7 +69,7 @@ def test_own_directory_of_a_linked_work_tree_stays(linked: RepoBuilder, main: Pa
     assert not repo.exists(".git")
 
 
-@pytest.mark.parametrize("act", ["rm .git; echo z >>a", "rm -rf a .git", "rm -rf ../work/* ../work/.git"])
+@pytest.mark.parametrize("act", ["rm .git; echo z >>a", "rm -rf a .git", "rm -rf $PWD/* $PWD/.git"])
 def test_link_that_the_agent_removed(linked: RepoBuilder, main: Path, act: str) -> None:
     """Undo and redo are about the link alone; the directory it led to is shared. Rule: redo takes away what undo brought."""
     repo = linked

@@ -73,9 +73,11 @@ def test_a_sub_agent_in_a_work_tree_of_its_own(gptme: Gptme, process: bool) -> N
     precious = gptme.home / "precious.txt"
     precious.write_text("the only copy\n")
     seen = gptme.home / "seen"
-    inside = "from pathlib import Path; from gptme.util import git_worktree as made"
+    inside = "import threading; from pathlib import Path; from gptme.util import git_worktree as made"
     inside += f"; made.DEFAULT_WORKTREE_BASE = Path({str(gptme.home / 'trees')!r})"
     start = f"{inside}; subagent('helper', 'write a file', isolated=True, use_subprocess={process}); subagent_wait('helper', timeout=60)"
+    # a thread of gptme's, for which it does not wait itself, takes the work tree and its branch away
+    start += "; [one.join(60) for one in threading.enumerate() if '(_launch_subprocess)' in one.name]"
     ran = gptme.run(
         [
             save("a.txt", "the parent's"),

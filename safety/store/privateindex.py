@@ -158,6 +158,8 @@ class PrivateIndex:
 
     def _feed(self, lines: bytes) -> bytes:
         """Removals first: a path that became a directory must go before what is below it comes."""
+        # only the holder of the workspace's lock writes here: what is left is of a git that was killed
+        self.file.with_suffix(".lock").unlink(missing_ok=True)
         done = self.place.git.store(
             self.place.store_dir, [*OPTIONS, "update-index", "-z", "--index-info"], work_tree=self.place.root, index_file=self.file,
             input=lines, cwd=self.place.root, deadline_s=DEADLINE_S,

@@ -96,6 +96,23 @@ def test_damaged_private_index_is_made_anew(tmp_path: Path) -> None:
     assert (second.parent, session.take_notices(), second.record.not_covered) == (first.oid, [], ())
 
 
+def test_lock_of_a_git_that_was_killed_is_nobodys(tmp_path: Path) -> None:
+    """A git that was killed as it wrote the private index leaves its lock, and a later capture is no failure for it.
+
+    Rule: only the holder of the workspace's lock writes there.
+    """
+    root, session = session_in(tmp_path)
+    with session.locked():
+        first = session.refresh()
+    (session.place.state / "index.lock").touch()
+    (root / "f2").unlink()
+
+    with session.locked():
+        second = session.refresh()
+
+    assert (second.parent, session.take_notices(), second.record.not_covered) == (first.oid, [], ())
+
+
 def test_git_files_that_came_before_a_kill_and_went_after_it_are_gone(tmp_path: Path) -> None:
     """A cache that a kill left behind its snapshot does not keep a branch alive that is gone from the disk."""
     root, session = session_in(tmp_path)
